@@ -1,0 +1,152 @@
+"""The profile report, format `muster.dev/profile/v1`: a public JSON format that `muster_profiler`, or anyone, writes.
+
+It comes out of a user's container, so it is untrusted: every list and string is bounded, every number has a range, and unknown keys are
+ignored. Another major version of the format is refused.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from muster.api.model import Tolerant
+
+FORMAT = "muster.dev/profile/v1"
+
+Nanoseconds = Annotated[int, Field(ge=0, le=10**15)]
+Bytes = Annotated[int, Field(ge=0, le=10**16)]
+Name = Annotated[str, Field(max_length=512)]
+Note = Annotated[str, Field(max_length=2048)]
+
+
+class Timing(Tolerant):
+    """A time measured over `cycles` iterations; the interval is a 95 % confidence interval of the median."""
+
+    median_nanoseconds: Nanoseconds
+    lower_quartile_nanoseconds: Nanoseconds
+    upper_quartile_nanoseconds: Nanoseconds
+    interval_low_nanoseconds: Nanoseconds
+    interval_high_nanoseconds: Nanoseconds
+    cycles: int = Field(ge=1, le=10**6)
+
+
+class OverheadParts(Tolerant):
+    """The overhead by step of the iteration, as far as it could be told apart."""
+
+    load_nanoseconds: Nanoseconds | None = None
+    prepare_nanoseconds: Nanoseconds | None = None
+    host_to_device_nanoseconds: Nanoseconds | None = None
+    update_nanoseconds: Nanoseconds | None = None
+
+
+class Memory(Tolerant):
+    """Peak device memory of each phase of an iteration, and of both."""
+
+    forward_backward_bytes: Bytes | None = None
+    optimizer_step_bytes: Bytes | None = None
+    peak_bytes: Bytes
+
+
+class Point(Tolerant):
+    """One mini-batch. Where `fits` is false, `problem` says what went wrong and the times may be absent."""
+
+    mini_batch: int = Field(ge=1, le=10**6)
+    fits: bool
+    problem: Note | None = None
+    steady: bool = True
+    compute_time: Timing | None = None
+    overhead_time: Timing | None = None
+    overhead_parts: OverheadParts | None = None
+    memory: Memory | None = None
+
+
+class Tensor(Tolerant):
+    """One parameter tensor, in the framework's order; `bytes` as exchanged."""
+
+    name: Name
+    elements: int = Field(ge=0, le=10**13)
+    bytes: Bytes
+    trainable: bool = True
+
+
+class Parameters(Tolerant):
+    """What is learnt, and what of it is exchanged once per direction and iteration (S_p of Lemma 2)."""
+
+    bytes: Bytes
+    exchanged_bytes: Bytes
+    tensors: Annotated[list[Tensor], Field(max_length=20_000)] = []
+
+
+class Device(Tolerant):
+    """What the script trained on."""
+
+    kind: Name
+    name: Name
+    memory_bytes: Bytes
+    count: int = Field(1, ge=0, le=1024)
+
+
+class FrameworkVersion(Tolerant):
+    """Whose script it was."""
+
+    name: Name
+    version: Name
+
+
+class Algorithm(Tolerant):
+    """One way to compute a convolution: its time, the workspace it needs, and its class (GEMM, FFT, Winograd, ...)."""
+
+    name: Name
+    kind: Name
+    time_nanoseconds: Nanoseconds
+    workspace_bytes: Bytes
+
+
+class ConvolutionLayer(Tolerant):
+    """One pass of one distinct layer shape at one mini-batch; `layers` of the model's layers have it."""
+
+    shape: Name
+    direction: Literal["forward", "inputGradient", "weightGradient"]
+    mini_batch: int = Field(ge=1, le=10**6)
+    layers: int = Field(1, ge=1, le=10_000)
+    algorithms: Annotated[list[Algorithm], Field(min_length=1, max_length=64)]
+
+
+class Rate(Tolerant):
+    """Bandwidth with a number of streams, in bytes per second, seen from the measuring pod."""
+
+    streams: int = Field(ge=1, le=64)
+    up_bytes_per_second: int = Field(ge=1, le=10**14)
+    down_bytes_per_second: int = Field(ge=1, le=10**14)
+    both_bytes_per_second: int | None = Field(None, ge=1, le=10**14)
+
+
+class NetworkMeasurement(Tolerant):
+    """The network between workers and a server."""
+
+    rates: Annotated[list[Rate], Field(max_length=8)] = []
+    fan_in_bytes_per_second: int | None = Field(None, ge=1, le=10**14)
+    latency_nanoseconds: Nanoseconds | None = None
+
+
+class ReportWarning(Tolerant):
+    """Something the reader of the numbers must know."""
+
+    reason: Annotated[str, Field(max_length=64, pattern=r"^[A-Z][A-Za-z0-9]*$")]
+    message: Note
+
+
+class Report(Tolerant):
+    """All that one profile learnt."""
+
+    format: Literal["muster.dev/profile/v1"]
+    device: Device
+    framework: FrameworkVersion
+    parameters: Parameters
+    points: Annotated[list[Point], Field(min_length=1, max_length=16)]
+    mini_batch_applied: bool = Field(
+        True, description="False: the command never mentions MUSTER_MINIBATCH, so the script kept its own batch size."
+    )
+    convolutions: Annotated[list[ConvolutionLayer], Field(max_length=4096)] = []
+    network: NetworkMeasurement | None = None
+    warnings: Annotated[list[ReportWarning], Field(max_length=32)] = []
+    environment: Annotated[dict[Name, Note], Field(max_length=64)] = {}

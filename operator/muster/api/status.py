@@ -1,0 +1,169 @@
+"""The status of a TrainingJob: everything that was decided, and nothing else. Bounded, without floats, units in the names."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from muster.api.model import Text, Time, Tolerant
+
+
+class ConditionType(StrEnum):
+    """Additive conditions; there is no phase machine."""
+
+    PROFILED = "Profiled"
+    SIZED = "Sized"
+    SUSPENDED = "Suspended"
+    PODS_READY = "PodsReady"
+    COMPLETE = "Complete"
+    FAILED = "Failed"
+
+
+class Condition(Tolerant):
+    """A `metav1.Condition`."""
+
+    type: str = Field(max_length=64)
+    status: Literal["True", "False", "Unknown"]
+    reason: Annotated[str, Field(max_length=64, pattern=r"^[A-Z][A-Za-z0-9]*$")]
+    message: Text = ""
+    observed_generation: int = Field(0, ge=0)
+    last_transition_time: Time
+
+
+class ReplicaStatus(Tolerant):
+    """Pods of one role in the present attempt."""
+
+    desired: int = 0
+    active: int = 0
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class DeviceStatus(Tolerant):
+    """What the profile ran on."""
+
+    name: str = Field(max_length=512)
+    memory_bytes: int
+
+
+class ProfilePoint(Tolerant):
+    """One mini-batch of the profile."""
+
+    mini_batch: int
+    fits: bool
+    compute_time_microseconds: int | None = None
+    overhead_time_microseconds: int | None = None
+    peak_memory_bytes: int | None = None
+    problem: Text | None = None
+
+
+class ProfileStatus(Tolerant):
+    """A summary of the profile; the whole report lies in the pod's log and in a ConfigMap that the job owns."""
+
+    source: str = Field(max_length=64)
+    digest: str = Field(max_length=71, description="sha256 of the report.")
+    completion_time: Time
+    device: DeviceStatus
+    parameter_bytes: int
+    largest_tensor_bytes: int
+    tensors: int
+    server_bandwidth_bytes_per_second: int | None = None
+    worker_bandwidth_bytes_per_second: int | None = None
+    points: list[ProfilePoint] = Field(default_factory=list, max_length=16)
+
+
+class Choice(Tolerant):
+    """One number of the plan: what is used, what the rules recommend, which bound decided, and why in one sentence."""
+
+    value: int
+    recommended: int
+    limited_by: str = Field(max_length=64, pattern=r"^[A-Z][A-Za-z0-9]*$")
+    message: Text
+
+
+class ConvolutionPlan(Tolerant):
+    """The chosen convolution algorithms, as one workspace limit for the whole process."""
+
+    workspace_limit_bytes: int
+    saved_percent: int
+    message: Text = ""
+
+
+class Prediction(Tolerant):
+    """What the plan will do. The interval, where given, is of the iteration time."""
+
+    iteration_time_microseconds: int
+    samples_per_second: int
+    efficiency_percent: int
+    speedup: str = Field(max_length=16)
+    iteration_time_low_microseconds: int | None = None
+    iteration_time_high_microseconds: int | None = None
+
+
+class Bottleneck(Tolerant):
+    """The step of the iteration that costs most beyond compute, and what would help."""
+
+    step: str = Field(max_length=64)
+    exposed_microseconds: int
+    message: Text
+    remedy: Text
+
+
+class Alternative(Tolerant):
+    """Another way to run the same job."""
+
+    topology: str = Field(max_length=64)
+    servers: int
+    predicted: Prediction
+    message: Text
+
+
+class PlanWarning(Tolerant):
+    """Something that a reader of the plan must know."""
+
+    reason: Annotated[str, Field(max_length=64, pattern=r"^[A-Z][A-Za-z0-9]*$")]
+    message: Text
+
+
+class Plan(Tolerant):
+    """What Muster chose and why."""
+
+    inputs: str = Field(max_length=71, description="sha256 of everything that the plan was computed from.")
+    mini_batch: Choice
+    workers: Choice
+    servers: Choice
+    gpus_per_worker: int = 0
+    convolution: ConvolutionPlan | None = None
+    predicted: Prediction
+    bottleneck: Bottleneck | None = None
+    alternatives: list[Alternative] = Field(default_factory=list, max_length=8)
+    warnings: list[PlanWarning] = Field(default_factory=list, max_length=16)
+
+
+class Observation(Tolerant):
+    """The running job's own measure, held against the prediction."""
+
+    iteration_time_microseconds: int
+    samples_per_second: int
+
+
+class TrainingJobStatus(Tolerant):
+    """The observed and decided state of a TrainingJob."""
+
+    observed_generation: int = 0
+    state: str = Field("", max_length=64, description="A summary for people; programs read the conditions.")
+    conditions: list[Condition] = Field(
+        default_factory=list,
+        max_length=16,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    start_time: Time | None = None
+    completion_time: Time | None = None
+    attempt: int = Field(0, ge=0, description="The present attempt, from 1; 0 before the first.")
+    restarts: int = Field(0, ge=0, description="Restarts that counted against backoffLimit.")
+    workers: ReplicaStatus = Field(default_factory=ReplicaStatus)
+    servers: ReplicaStatus = Field(default_factory=ReplicaStatus)
+    profile: ProfileStatus | None = None
+    plan: Plan | None = None
+    observed: Observation | None = None
