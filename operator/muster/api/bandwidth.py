@@ -1,4 +1,4 @@
-"""Bandwidths as people write them (`10Gbit`, `1.25GB`, `1.25GiB`, each per second), converted once, at the edge, to bytes per second."""
+"""Bandwidths as people write them (`10Gbit`, `1.25GB`, `1.25GiB`: per second), converted once, to bytes per second."""
 
 import re
 from functools import cache
@@ -19,7 +19,7 @@ def bytes_per_second(text: str) -> float:
     """Bytes per second of `text`.
 
     Raises:
-        ValueError: not a bandwidth, or outside 8 kbit/s .. 80 Tbit/s, where a slip of units is likelier than such a network.
+        ValueError: not a bandwidth, or outside 8 kbit/s .. 80 Tbit/s, where a slip of units is likelier than such a link.
     """
     if not re.fullmatch(PATTERN, text):
         raise ValueError(

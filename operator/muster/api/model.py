@@ -1,4 +1,4 @@
-"""The one base of every model that crosses Muster's border, so that spelling and strictness are decided in one place."""
+"""The base of every model that crosses Muster's border, so that spelling and strictness are decided in one place."""
 
 from datetime import datetime
 from typing import Annotated, Any

@@ -1,7 +1,7 @@
 """The profile report, format `muster.dev/profile/v1`: a public JSON format that `muster_profiler`, or anyone, writes.
 
-It comes out of a user's container, so it is untrusted: every list and string is bounded, every number has a range, and unknown keys are
-ignored. Another major version of the format is refused.
+It comes out of a user's container, so it is untrusted: every list and string is bounded, every number has a range, and
+unknown keys are ignored. Another major version of the format is refused.
 """
 
 from typing import Annotated, Literal
@@ -44,6 +44,7 @@ class Memory(Tolerant):
     forward_backward_bytes: Bytes | None = None
     optimizer_step_bytes: Bytes | None = None
     peak_bytes: Bytes
+    workspace_bytes: Bytes | None = Field(None, description="Convolution workspaces within the peak, where known.")
 
 
 class Point(Tolerant):
@@ -73,7 +74,7 @@ class Parameters(Tolerant):
 
     bytes: Bytes
     exchanged_bytes: Bytes
-    tensors: Annotated[list[Tensor], Field(max_length=20_000)] = []
+    tensors: Annotated[list[Tensor], Field(max_length=20_000)] = Field(default_factory=list)
 
 
 class Device(Tolerant):
@@ -109,6 +110,7 @@ class ConvolutionLayer(Tolerant):
     mini_batch: int = Field(ge=1, le=10**6)
     layers: int = Field(1, ge=1, le=10_000)
     algorithms: Annotated[list[Algorithm], Field(min_length=1, max_length=64)]
+    used: Name | None = Field(None, description="The algorithm that the timed iterations ran with, where known.")
 
 
 class Rate(Tolerant):
@@ -123,7 +125,7 @@ class Rate(Tolerant):
 class NetworkMeasurement(Tolerant):
     """The network between workers and a server."""
 
-    rates: Annotated[list[Rate], Field(max_length=8)] = []
+    rates: Annotated[list[Rate], Field(max_length=8)] = Field(default_factory=list)
     fan_in_bytes_per_second: int | None = Field(None, ge=1, le=10**14)
     latency_nanoseconds: Nanoseconds | None = None
 
@@ -146,7 +148,7 @@ class Report(Tolerant):
     mini_batch_applied: bool = Field(
         True, description="False: the command never mentions MUSTER_MINIBATCH, so the script kept its own batch size."
     )
-    convolutions: Annotated[list[ConvolutionLayer], Field(max_length=4096)] = []
+    convolutions: Annotated[list[ConvolutionLayer], Field(max_length=4096)] = Field(default_factory=list)
     network: NetworkMeasurement | None = None
-    warnings: Annotated[list[ReportWarning], Field(max_length=32)] = []
-    environment: Annotated[dict[Name, Note], Field(max_length=64)] = {}
+    warnings: Annotated[list[ReportWarning], Field(max_length=32)] = Field(default_factory=list)
+    environment: Annotated[dict[Name, Note], Field(max_length=64)] = Field(default_factory=dict)

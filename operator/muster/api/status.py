@@ -1,4 +1,4 @@
-"""The status of a TrainingJob: everything that was decided, and nothing else. Bounded, without floats, units in the names."""
+"""The status of a TrainingJob: everything that was decided, nothing else. Bounded, no floats, units in the names."""
 
 from enum import StrEnum
 from typing import Annotated, Literal

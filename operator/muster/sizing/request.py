@@ -1,4 +1,4 @@
-"""What a plan is asked to respect: the user's own numbers and bounds, in SI units, and how an impossible request is answered."""
+"""What a plan is asked to respect: the user's own numbers and bounds in SI units; how the impossible is answered."""
 
 from dataclasses import dataclass
 
@@ -47,10 +47,11 @@ class Limits:
         )
 
 
-class Infeasible(Exception):
+class Infeasible(Exception):  # noqa: N818 - the word of the Sized condition
     """No plan satisfies the goal within the limits.
 
-    `reason` is a CamelCase word for the Sized condition; the message says which bound, by how much, and what would satisfy it.
+    `reason` is a CamelCase word for the Sized condition; the message says which bound, by how much, and what would
+    satisfy it.
     """
 
     def __init__(self, reason: str, message: str) -> None:
