@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from muster.api.model import Text, Time, Tolerant
 
@@ -38,6 +38,16 @@ class ReplicaStatus(Tolerant):
     ready: int = 0
     succeeded: int = 0
     failed: int = 0
+    completed_indexes: str = Field(
+        "",
+        max_length=2048,
+        description="Indexes that are done in the present attempt, as 0,3-5; remembered when their pods are gone.",
+    )
+
+    @computed_field(description="ready/desired: a printer column shows one field.")  # type: ignore[prop-decorator]
+    @property
+    def summary(self) -> Annotated[str, Field(max_length=16)]:
+        return f"{self.ready}/{self.desired}"
 
 
 class DeviceStatus(Tolerant):
@@ -161,9 +171,25 @@ class TrainingJobStatus(Tolerant):
     start_time: Time | None = None
     completion_time: Time | None = None
     attempt: int = Field(0, ge=0, description="The present attempt, from 1; 0 before the first.")
+    attempt_start_time: Time | None = Field(None, description="When the present attempt first had all of its pods.")
     restarts: int = Field(0, ge=0, description="Restarts that counted against backoffLimit.")
+    disruptions: int = Field(0, ge=0, description="Restarts that did not count: eviction, preemption, a lost node.")
+    backoff_until: Time | None = Field(None, description="No pod is made before.")
+    replaced_pods: list[Annotated[str, Field(max_length=64)]] = Field(
+        default_factory=list,
+        max_length=64,
+        description="Uids of ended pods whose replacement is decided and counted, as long as they exist.",
+    )
     workers: ReplicaStatus = Field(default_factory=ReplicaStatus)
     servers: ReplicaStatus = Field(default_factory=ReplicaStatus)
+    chief: ReplicaStatus | None = None
+    evaluator: ReplicaStatus | None = None
+    scheduler: ReplicaStatus | None = None
     profile: ProfileStatus | None = None
     plan: Plan | None = None
+    planned_for: str = Field(
+        "",
+        max_length=71,
+        description="sha256 of the part of the spec that the plan answers; a changed one is planned anew before the next attempt.",
+    )
     observed: Observation | None = None

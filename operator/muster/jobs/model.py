@@ -57,7 +57,8 @@ class Pod:
     """The cached view of a pod with the job label: only what deciding needs.
 
     `waiting_reason` is the training (or an init) container's, for example ImagePullBackOff; `reason` the pod's own, for example Evicted;
-    `disruption` the reason of a true DisruptionTarget condition; `unschedulable` the message of a false PodScheduled condition.
+    `disruption` the reason of a true DisruptionTarget condition; `unschedulable` the message of a false PodScheduled condition;
+    `gone_by` is metadata.deletionTimestamp: when a deleted pod's grace ends.
     """
 
     name: str
@@ -78,13 +79,15 @@ class Pod:
     unschedulable: str = ""
     disruption: str = ""
     termination: Termination | None = None
+    gone_by: datetime | None = None
 
 
 @dataclass(frozen=True)
 class ReportProblem:
-    """Why no report could be read."""
+    """Why no report could be read, and when that was tried."""
 
     message: str
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ class Refusal:
 class Observed:
     """A snapshot of one job. `pods` holds every pod that carries the job's name, foreign ones too (their owner_uid differs).
 
-    `report` is what a `ReadReport` of an earlier pass brought, None where none was asked for.
+    `report` is what a `ReadReport` of an earlier pass brought, None where none was asked for; `report_of` says where it was read: the uid of
+    the pod, or the name of the config map. A report of another pod than the present one is ignored.
     """
 
     job: Job
@@ -114,6 +118,7 @@ class Observed:
     config_maps: tuple[str, ...] = ()
     report: Report | ReportProblem | None = None
     report_digest: str = ""
+    report_of: str = ""
     inventory: Inventory | None = None
     refusals: tuple[Refusal, ...] = ()
 
