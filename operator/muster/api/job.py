@@ -1,26 +1,34 @@
-"""The TrainingJob as a user writes it. Field descriptions here are what `kubectl explain` prints."""
+"""The TrainingJob as a user writes it: `kubectl explain` prints the descriptions, a refused user reads the messages."""
 
+import re
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import Field
 
-from muster.api.bandwidth import PATTERN as BANDWIDTH_PATTERN
-from muster.api.bandwidth import bytes_per_second
-from muster.api.labels import GPU_RESOURCE, MANAGED_BY, TRAINING_CONTAINER
+from muster.api.bandwidth import BANDWIDTH
+from muster.api.labels import MANAGED_BY, TRAINING_CONTAINER
 from muster.api.model import Strict
+from muster.api.rules import Rule, Ruled
+from muster.api.template import PodTemplate as PodTemplate
 
-
-def _bandwidth(text: str) -> str:
-    bytes_per_second(text)
-    return text
-
+POWERS_OF_TWO = tuple(2**exponent for exponent in range(20))
+"""The mini-batches that `min` and `max` choose from."""
 
 Count = Annotated[int, Field(ge=1, le=512)]
 """Of workers or servers."""
 Samples = Annotated[int, Field(ge=1, le=1_000_000)]
 """A mini-batch: samples per GPU and iteration."""
-Bandwidth = Annotated[str, Field(pattern=BANDWIDTH_PATTERN, max_length=32), AfterValidator(_bandwidth)]
+Bandwidth = Annotated[str, Field(max_length=32), BANDWIDTH]
+Speedup = Annotated[
+    str,
+    Field(max_length=8),
+    Rule(
+        'write a speed-up above 0 and below 10000, with at most three decimals, as a string: "7.5"',
+        cel="self.matches('^[0-9]{1,4}([.][0-9]{1,3})?$') && self.matches('[1-9]')",
+        holds=lambda text: bool(re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,3})?", text)) and float(text) > 0,
+    ),
+]
 
 
 class Framework(StrEnum):
@@ -37,50 +45,40 @@ class Framework(StrEnum):
 class Deadline(Strict):
     """Train `samples` samples within `seconds` seconds."""
 
-    seconds: int = Field(ge=1, le=100_000_000)
-    samples: int = Field(ge=1, le=10**15)
+    seconds: int = Field(ge=1, le=100_000_000, description="Of training.")
+    samples: int = Field(ge=1, le=10**15, description="Of all workers together: the data set's size times its epochs.")
 
 
 class Cost(Strict):
     """Train `samples` samples for at most `gpuSeconds` GPU-seconds."""
 
-    gpu_seconds: int = Field(ge=1, le=10**12)
-    samples: int = Field(ge=1, le=10**15)
+    gpu_seconds: int = Field(ge=1, le=10**12, description="Workers' GPUs times seconds of training.")
+    samples: int = Field(ge=1, le=10**15, description="Of all workers together: the data set's size times its epochs.")
 
 
-class Goal(Strict):
+def _goals(goal: "Goal") -> int:
+    given = (goal.efficiency_percent, goal.speedup, goal.deadline, goal.cost)
+    return sum(value is not None for value in given)
+
+
+class Goal(Ruled):
     """What the job is sized for. Exactly one field."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "x-kubernetes-validations": [
-                {
-                    "rule": "[has(self.efficiencyPercent), has(self.speedup), has(self.deadline), has(self.cost)].filter(x, x).size() == 1",
-                    "message": "give exactly one goal: efficiencyPercent, speedup, deadline or cost",
-                }
-            ]
-        }
+    rules = (
+        Rule(
+            "give exactly one goal: efficiencyPercent, speedup, deadline or cost",
+            cel="[has(self.efficiencyPercent), has(self.speedup), has(self.deadline), has(self.cost)]"
+            ".filter(given, given).size() == 1",
+            holds=lambda goal: _goals(goal) == 1,
+        ),
     )
 
     efficiency_percent: int | None = Field(
         None, ge=1, le=100, description="As many GPUs as keep this share of linear speed-up (Lemma 1)."
     )
-    speedup: str | None = Field(
-        None,
-        pattern=r"^[0-9]{1,4}(\.[0-9]{1,3})?$",
-        max_length=8,
-        description="As few GPUs as train this many times as fast as one.",
-    )
+    speedup: Speedup | None = Field(None, description="As few GPUs as train this many times as fast as one.")
     deadline: Deadline | None = Field(None, description="As few GPUs as train so many samples in so many seconds.")
     cost: Cost | None = Field(None, description="As many GPUs as train so many samples for so many GPU-seconds.")
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> "Goal":
-        if len(self.model_fields_set & {"efficiency_percent", "speedup", "deadline", "cost"}) != 1:
-            raise ValueError("give exactly one goal: efficiencyPercent, speedup, deadline or cost")
-        if self.speedup is not None and float(self.speedup) <= 0:
-            raise ValueError("speedup must be above 0")
-        return self
 
 
 class Scaling(StrEnum):
@@ -90,56 +88,64 @@ class Scaling(StrEnum):
     WEAK = "Weak"
 
 
-class MiniBatch(Strict):
-    """Samples per GPU and iteration: the user's own `value`, or what to try."""
+def _powers_between(batch: "MiniBatch") -> int:
+    return sum(batch.min <= power <= batch.max for power in POWERS_OF_TWO) if batch.min and batch.max else 0
+
+
+class MiniBatch(Ruled):
+    """Samples per GPU and iteration: the user's own `value`, or what to try; by default Muster chooses what to try."""
+
+    rules = (
+        Rule(
+            "give value, or candidates, or min and max, not several of them",
+            cel="[has(self.value), has(self.candidates), has(self.min) || has(self.max)]"
+            ".filter(given, given).size() <= 1",
+            holds=lambda batch: sum(map(bool, (batch.value, batch.candidates, batch.min or batch.max))) <= 1,
+        ),
+        Rule(
+            "min and max go together",
+            cel="has(self.min) == has(self.max)",
+            holds=lambda batch: (batch.min is None) == (batch.max is None),
+        ),
+        Rule(
+            "min is above max",
+            cel="!has(self.min) || !has(self.max) || self.min <= self.max",
+            holds=lambda batch: not (batch.min and batch.max and batch.min > batch.max),
+            at=".min",
+        ),
+        Rule(
+            "from min to max there must be 1 to 16 powers of two: those are profiled",
+            cel="!has(self.min) || !has(self.max) || self.min > self.max || "
+            f"{list(POWERS_OF_TWO)}.filter(power, self.min <= power && power <= self.max).size() in "
+            f"{list(range(1, 17))}",
+            holds=lambda batch: (
+                not (batch.min and batch.max and batch.min <= batch.max) or 1 <= _powers_between(batch) <= 16
+            ),
+        ),
+        Rule(
+            "candidates must differ from each other",
+            cel="!has(self.candidates) || self.candidates.all(one, self.candidates.exists_one(other, other == one))",
+            holds=lambda batch: len(set(batch.candidates or ())) == len(batch.candidates or ()),
+            at=".candidates",
+        ),
+    )
 
     value: Samples | None = Field(None, description="The user's own mini-batch: it wins.")
     candidates: list[Samples] | None = Field(
         None, min_length=1, max_length=16, description="The mini-batches to profile."
     )
     min: Samples | None = Field(None, description="With max: profile the powers of two between them.")
-    max: Samples | None = None
-
-
-class TemplateMetadata(Strict):
-    """Labels and annotations of a pod template; all else about its metadata is Muster's."""
-
-    labels: dict[str, Annotated[str, Field(max_length=63)]] = Field(default_factory=dict, max_length=64)
-    annotations: dict[str, Annotated[str, Field(max_length=4096)]] = Field(default_factory=dict, max_length=64)
-
-
-class PodTemplate(Strict):
-    """A pod template as in a Deployment. `spec` is an ordinary pod spec, kept whole."""
-
-    metadata: TemplateMetadata = Field(default_factory=TemplateMetadata)
-    spec: dict[str, Any]
-
-    @property
-    def training_container(self) -> dict[str, Any]:
-        """The container named `train`, or else the only one; LookupError where neither exists."""
-        containers: list[dict[str, Any]] = self.spec.get("containers") or []
-        named = [container for container in containers if container.get("name") == TRAINING_CONTAINER]
-        if not named and len(containers) != 1:
-            raise LookupError(f"spec.containers: name one of the {len(containers)} containers {TRAINING_CONTAINER!r}")
-        return (named or containers)[0]
-
-    @property
-    def gpus(self) -> int:
-        """GPUs that one pod's training container holds; 0 on a CPU."""
-        resources = self.training_container.get("resources") or {}
-        amount = (resources.get("limits") or {}).get(
-            GPU_RESOURCE, (resources.get("requests") or {}).get(GPU_RESOURCE, 0)
-        )
-        return int(amount)
+    max: Samples | None = Field(None, description="With min.")
 
 
 class Replicas(Strict):
     """A role whose count Muster chooses, unless the user gives it."""
 
     replicas: Count | None = Field(
-        None, description="The user's own count: it wins, the recommendation stands beside it in the status."
+        None,
+        description="The user's own count: it wins, over maxReplicas too; what Muster recommends stands in the status.",
     )
-    max_replicas: Count = Field(64, description="The plan never goes above this.")
+    max_replicas: Count = Field(64, description="Muster's own choice never goes above this.")
     template: PodTemplate
 
 
@@ -152,30 +158,46 @@ class Single(Strict):
 class Network(Strict):
     """What is not given here is measured while profiling. Per second, per node and direction."""
 
-    server_bandwidth: Bandwidth | None = None
-    worker_bandwidth: Bandwidth | None = None
-    latency_microseconds: int | None = Field(None, ge=0, le=10_000_000)
+    server_bandwidth: Bandwidth | None = Field(
+        None, description="Of a parameter server's node: 10Gbit, 1250MB, 1.25GB or 1.25GiB, per second."
+    )
+    worker_bandwidth: Bandwidth | None = Field(None, description="Of a worker's node, in the same units.")
+    latency_microseconds: int | None = Field(
+        None, ge=0, le=10_000_000, description="Between a worker and a server, one way."
+    )
 
 
 class ProfileSource(StrEnum):
-    """Where the profile comes from."""
+    """A profiling pod, a report in a ConfigMap, or an equal job's profile (where there is none, a pod)."""
 
     POD = "Pod"
     CONFIG_MAP = "ConfigMap"
     REUSE = "Reuse"
 
 
-class Profile(Strict):
+class Profile(Ruled):
     """How the job is profiled."""
+
+    rules = (
+        Rule(
+            "from: ConfigMap needs configMapName, and only it has one",
+            cel="(has(self.from) && self.from == 'ConfigMap') == has(self.configMapName)",
+            holds=lambda profile: (profile.source == ProfileSource.CONFIG_MAP) == (profile.config_map_name is not None),
+            at=".configMapName",
+        ),
+    )
 
     source: ProfileSource = Field(ProfileSource.POD, alias="from")
     config_map_name: str | None = Field(
-        None, max_length=253, description="With from ConfigMap: holds a report under the key report.json."
+        None,
+        max_length=253,
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        description="With from ConfigMap: holds a report under the key report.json.",
     )
     active_deadline_seconds: int = Field(
         600, ge=10, le=86_400, description="Clock of the profiling pod, image pull included."
     )
-    warmup_steps: int = Field(5, ge=0, le=10_000)
+    warmup_steps: int = Field(5, ge=0, le=10_000, description="Iterations at each mini-batch before measuring.")
     steps: int = Field(
         20, ge=4, le=10_000, description="Iterations measured at each mini-batch, half of them with the loader frozen."
     )
@@ -207,15 +229,21 @@ class RunPolicy(Strict):
     """How long, how often, and what is left behind, with the names that batch/v1 and Kubeflow use."""
 
     backoff_limit: int = Field(3, ge=0, le=1000, description="Restarts before the job has failed.")
-    active_deadline_seconds: int | None = Field(None, ge=1, le=10**8)
-    ttl_seconds_after_finished: int | None = Field(None, ge=0, le=10**8)
+    active_deadline_seconds: int | None = Field(
+        None, ge=1, le=10**8, description="The job has failed when it has not ended so long after its start."
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        None, ge=0, le=10**8, description="The job is deleted so long after its end. Not given: it is kept."
+    )
     clean_pod_policy: CleanPodPolicy = CleanPodPolicy.RUNNING
-    suspend: bool = False
-    managed_by: str = Field(MANAGED_BY, max_length=63)
+    suspend: bool = Field(False, description="True: no pods; they go if they run, the profile and the plan stay.")
+    managed_by: str = Field(
+        MANAGED_BY, min_length=1, max_length=63, description="Another controller's name: Muster leaves the job alone."
+    )
 
 
 class SuccessPolicy(StrEnum):
-    """Whose success is the job's."""
+    """Whose success is the job's: the chief's (worker 0's where there is none), or that of all workers."""
 
     CHIEF = "Chief"
     ALL_WORKERS = "AllWorkers"
@@ -238,8 +266,65 @@ class Mode(StrEnum):
     RECOMMEND = "Recommend"
 
 
-class TrainingJobSpec(Strict):
+def _fixed(field: str) -> Rule:
+    return Rule(f"{field} cannot change: create another job", cel=f"self.{field} == oldSelf.{field}", at=f".{field}")
+
+
+def _same_roles(role: str) -> Rule:
+    return Rule(
+        f"{role} cannot be added to or removed from a job: create another job",
+        cel=f"has(self.{role}) == has(oldSelf.{role})",
+    )
+
+
+def _only_suspended(field: str, *, role: str | None = None) -> Rule:
+    absent = f"!has(self.{role}) || !has(oldSelf.{role}) || " if role else ""
+    return Rule(
+        f"{field} can change only while runPolicy.suspend is true: suspend the job first",
+        cel=f"oldSelf.runPolicy.suspend || {absent}self.{field} == oldSelf.{field}",
+        at=f".{field}",
+    )
+
+
+def _for_tensorflow(role: str) -> Rule:
+    return Rule(
+        f"only a job of framework TensorFlow has {role}",
+        cel=f"!has(self.{role}) || self.framework == 'TensorFlow'",
+        holds=lambda spec: getattr(spec, role) is None or spec.framework == Framework.TENSORFLOW,
+        at=f".{role}",
+    )
+
+
+class TrainingJobSpec(Ruled):
     """The desired state of a TrainingJob."""
+
+    rules = (
+        _for_tensorflow("chief"),
+        _for_tensorflow("evaluator"),
+        Rule(
+            "the worker's training container needs a command: the profiler runs it, an image's entrypoint stays unseen",
+            cel="self.profile.from != 'Pod' || self.worker.template.spec.containers"
+            f".filter(c, c.name == '{TRAINING_CONTAINER}' || self.worker.template.spec.containers.size() == 1)"
+            ".all(c, has(c.command) && c.command.size() > 0)",
+            holds=lambda spec: (
+                spec.profile.source != ProfileSource.POD or bool(spec.worker.template.training_container.get("command"))
+            ),
+            at=".worker.template.spec.containers",
+        ),
+        _fixed("framework"),
+        _fixed("successPolicy"),
+        _fixed("profile.from"),
+        _fixed("runPolicy.managedBy"),
+        *(_same_roles(role) for role in ("server", "chief", "evaluator")),
+        _only_suspended("worker.template"),
+        *(_only_suspended(f"{role}.template", role=role) for role in ("server", "chief", "evaluator")),
+        _only_suspended("gang"),
+        Rule(
+            "mode can change from Recommend to Run, not back",
+            cel="self.mode == oldSelf.mode || self.mode == 'Run'",
+            at=".mode",
+        ),
+    )
 
     mode: Mode = Mode.RUN
     framework: Framework = Framework.GENERIC
@@ -248,8 +333,10 @@ class TrainingJobSpec(Strict):
     mini_batch: MiniBatch = Field(default_factory=MiniBatch)
     worker: Replicas
     server: Replicas | None = Field(None, description="Parameter servers. Left out: an all-reduce job.")
-    chief: Single | None = None
-    evaluator: Single | None = None
+    chief: Single | None = Field(None, description="The TensorFlow worker that also writes checkpoints.")
+    evaluator: Single | None = Field(
+        None, description="A TensorFlow pod outside the cluster that evaluates checkpoints."
+    )
     network: Network = Field(default_factory=Network)
     profile: Profile = Field(default_factory=Profile)
     convolution: Convolution = Field(default_factory=Convolution)

@@ -22,6 +22,9 @@ INDEX = f"{GROUP}/index"
 ATTEMPT = f"{GROUP}/attempt"
 """Which attempt of the job the pod belongs to, from 1."""
 
+LONGEST_JOB_NAME = 63 - len("-evaluator-511")
+"""So that `<job>-<role>-<index>`, a pod's host name too, is a DNS label with the longest role and highest index."""
+
 TRAINING_CONTAINER = "train"
 """Name of the training container, unless the pod has only one."""
 GPU_RESOURCE = "nvidia.com/gpu"

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 
@@ -31,8 +31,12 @@ def _cut(limit: int) -> Any:
     return BeforeValidator(lambda value: value if len(value) <= limit else value[: limit - 1] + "…")
 
 
-Time = Annotated[datetime, PlainSerializer(_whole_seconds, return_type=str)]
+Time = Annotated[
+    datetime,
+    PlainSerializer(_whole_seconds, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
 """A point in time (UTC) as `metav1.Time` writes it."""
 
-Text = Annotated[str, _cut(1024)]
+Text = Annotated[str, Field(max_length=1024), _cut(1024)]
 """A sentence for people, cut rather than refused when it is too long for the status."""
