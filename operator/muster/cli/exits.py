@@ -1,0 +1,20 @@
+"""How a command ends, other than well."""
+
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """Exit codes, documented and stable."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    INFEASIBLE = 3
+
+
+class Exit(Exception):
+    """Ends the command with an exit code and a message for the person at the terminal."""
+
+    def __init__(self, code: Code, message: str = "") -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
