@@ -15,6 +15,10 @@ class SetupError(Exception):
     """Something this machine lacks or could not do. The message is for the person at the terminal."""
 
 
+class CannotRunHereError(SetupError):
+    """What is missing is the machine's: no right, no tool and no way to install it. Tests skip for this reason."""
+
+
 def say(message: str) -> None:
     """A line of progress on stderr, with the seconds since the start: stdout belongs to the answers."""
     print(f"[{time.monotonic() - _STARTED:6.1f} s] {message}", file=sys.stderr, flush=True)

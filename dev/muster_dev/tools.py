@@ -13,7 +13,7 @@ from pathlib import Path
 
 from muster_dev import cache
 from muster_dev.cache import Tool
-from muster_dev.shell import SetupError, apt_install, can_apt, run, say
+from muster_dev.shell import CannotRunHereError, apt_install, can_apt, run, say
 
 _OLDEST_GO = (1, 21)  # from there on Go fetches the newer toolchain that a module asks for
 
@@ -102,7 +102,7 @@ def _need_go() -> None:
     found = re.search(r"go(\d+)\.(\d+)", run("go", "version")) if shutil.which("go") else None
     if not found or (int(found[1]), int(found[2])) < _OLDEST_GO:
         wanted = ".".join(map(str, _OLDEST_GO))
-        raise SetupError(
+        raise CannotRunHereError(
             f"Go {wanted} or later is needed to build the Kubernetes binaries, found {found[0] if found else 'none'}. "
             "Install it (Debian: the golang package of trixie or of bookworm-backports) and put it on PATH."
         )
