@@ -1,0 +1,1 @@
+"""All that talks to Kubernetes, and nothing that decides."""

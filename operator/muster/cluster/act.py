@@ -1,0 +1,148 @@
+"""Carries out one action, and notes its outcome in the cache at once, before any event can tell of it."""
+
+import logging
+from dataclasses import dataclass
+
+from muster.api.report import Report
+from muster.api.report_log import ReportError, read
+from muster.cluster.cache import Cache, Key
+from muster.cluster.client import CONFIG_MAPS, JOBS, PODS, SERVICES, Client, Object, Resource
+from muster.cluster.errors import Conflict, NotFound, Rejected
+from muster.cluster.views import owner_uid, pod_view, training_container
+from muster.jobs.model import (
+    Action,
+    CreateConfigMap,
+    CreatePod,
+    CreateService,
+    DeleteJob,
+    DeletePod,
+    DeleteService,
+    Job,
+    ReadReport,
+    ReportProblem,
+)
+
+_log = logging.getLogger(__name__)
+_REPORT_LINES = 1024
+_REPORT_BYTES = 8 * 2**20
+REPORT_KEY = "report.json"
+"""Where a config map holds a report."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a ReadReport brought."""
+
+    source: str  # the uid of the pod, or the name of the config map
+    report: Report | ReportProblem
+    digest: str = ""
+
+
+class Actor:
+    """Acts on one cluster. Raises ApiErrors; Rejected is the refusal of this very action."""
+
+    def __init__(self, client: Client, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+
+    async def perform(self, job: Job, action: Action) -> Reading | None:
+        """Do one action of a decision for `job`."""
+        match action:
+            case CreatePod():
+                await self._create(PODS, job, action.name, action.body)
+            case CreateService():
+                await self._create(SERVICES, job, action.name, action.body)
+            case CreateConfigMap():
+                await self._create(CONFIG_MAPS, job, action.name, action.body)
+            case DeletePod():
+                await self._delete_pod(job, action)
+            case DeleteService():
+                await self._delete_service(job, action.name)
+            case DeleteJob():
+                await self._delete_job(job, action.uid)
+            case ReadReport():
+                return await self._read(job, action)
+        return None
+
+    async def _create(self, resource: Resource, job: Job, name: str, body: Object) -> None:
+        try:
+            self._cache.put(resource, await self._client.create(resource, job.namespace, body))
+            _log.info("created %s %s", resource.singular, name)
+        except Conflict:
+            # An earlier life of this operator, or another replica, was here first; or the name is somebody else's.
+            existing = await self._client.get(resource, job.namespace, name)
+            if owner_uid(existing) != job.uid:
+                owner = "a TrainingJob of the same name that is gone" if owner_uid(existing) else "somebody else"
+                message = (
+                    f"{resource.singular} {name} exists already and belongs to {owner}; delete it or rename the job"
+                )
+                raise Rejected(message, status=409, reason="AlreadyExists") from None
+            self._cache.put(resource, existing)
+
+    async def _delete_pod(self, job: Job, action: DeletePod) -> None:
+        grace = action.grace_seconds
+        try:
+            left = await self._client.delete(PODS, job.namespace, action.name, uid=action.uid, grace_seconds=grace)
+        except (NotFound, Conflict):  # Conflict: the name has another uid by now, so this pod is gone
+            left = {}
+        else:
+            _log.info("deleted pod %s", action.name)
+        if (left.get("metadata") or {}).get("deletionGracePeriodSeconds"):  # a kubelet ends it first
+            self._cache.put(PODS, left)
+        else:
+            self._cache.pods.forget(Key(job.namespace, job.name), action.name, action.uid)
+
+    async def _delete_service(self, job: Job, name: str) -> None:
+        key = Key(job.namespace, job.name)
+        service = self._cache.services.get(key, name)
+        if service is None or service.owner_uid != job.uid:
+            return
+        try:
+            await self._client.delete(SERVICES, job.namespace, name, uid=service.uid)
+            _log.info("deleted service %s", name)
+        except (NotFound, Conflict):
+            pass
+        self._cache.services.forget(key, name, service.uid)
+
+    async def _delete_job(self, job: Job, uid: str) -> None:
+        try:
+            await self._client.delete(JOBS, job.namespace, job.name, uid=uid)
+            _log.info("deleted the job: its time to live is over")
+        except (NotFound, Conflict):
+            pass
+        self._cache.jobs.forget(Key(job.namespace, job.name), job.name, uid)
+
+    async def _read(self, job: Job, action: ReadReport) -> Reading:
+        source = action.config_map or ""
+        try:
+            if action.pod:
+                raw = await self._client.get(PODS, job.namespace, action.pod)
+                source = raw["metadata"]["uid"]
+                log, message = await self._of_pod(raw)
+            else:
+                log, message = await self._of_config_map(job, source)
+            report, digest = read(log, message)
+        except ReportError as error:
+            return Reading(source, ReportProblem(str(error)))
+        except (NotFound, Rejected) as error:
+            return Reading(source, ReportProblem(error.message))
+        return Reading(source, report, digest)
+
+    async def _of_pod(self, raw: Object) -> tuple[str, str]:
+        namespace, name = raw["metadata"]["namespace"], raw["metadata"]["name"]
+        termination = pod_view(raw).termination
+        try:
+            log = await self._client.log(
+                namespace, name, training_container(raw), tail_lines=_REPORT_LINES, limit_bytes=_REPORT_BYTES
+            )
+        except (NotFound, Rejected) as error:  # the node is gone, or took the log with it: the summary may be enough
+            _log.warning("no log of %s, its termination message has to do: %s", name, error)
+            log = ""
+        return log, termination.message if termination else ""
+
+    async def _of_config_map(self, job: Job, name: str) -> tuple[str, str]:
+        raw = await self._client.get(CONFIG_MAPS, job.namespace, name)
+        text = (raw.get("data") or {}).get(REPORT_KEY)
+        if text is None:
+            raise ReportError(f"config map {name} has no key {REPORT_KEY}")
+        return text, ""

@@ -1,0 +1,99 @@
+"""Lists everything completely: before the first reconcile, every few minutes, and when a watch shows that it had a gap.
+
+A watch that comes back after a 410 tells what there is, never what vanished in between: only a complete listing finds
+that out.
+"""
+
+import asyncio
+import logging
+import time
+
+from muster.api import labels
+from muster.cluster.cache import Cache
+from muster.cluster.client import CONFIG_MAPS, JOBS, NODES, PODS, QUOTAS, SERVICES, Client, Resource
+from muster.cluster.errors import ApiError, NotFound, Rejected
+
+_log = logging.getLogger(__name__)
+_SETTLE_SECONDS = 2.0  # a gap is shown once an object: listen until it has been said, then list once
+
+LABELLED = (PODS, SERVICES, CONFIG_MAPS)
+"""Kinds of which only the objects with the job label are of interest."""
+
+
+class Mirror:
+    """Keeps a cache equal to the cluster, as far as the operator may read it."""
+
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        namespaces: tuple[str, ...],
+        period_seconds: float,
+        *,
+        watch_nodes: bool = True,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._namespaces: tuple[str | None, ...] = namespaces or (None,)
+        self._period = period_seconds
+        self._gap = asyncio.Event()
+        self.optional: set[Resource] = {NODES, QUOTAS} if watch_nodes else set()
+        """Kinds that a plan is better with; those that may not be read are taken out."""
+        self.listed_at = 0.0
+        """`time.monotonic()` of the last complete listing."""
+
+    def gap(self) -> None:
+        """A watch lists anew: something may have vanished unseen."""
+        self._gap.set()
+
+    async def start(self) -> None:
+        """The first listing. Raises the ApiError that says what is missing: the server, the permission, or the CRD."""
+        for resource in tuple(self.optional):
+            await self._try_optional(resource)
+        await self.list_all()
+
+    async def list_all(self) -> None:
+        """List every kind, and prune what is gone."""
+        for resource in (JOBS, *LABELLED, *self.optional):
+            await self._list(resource)
+        self.listed_at = time.monotonic()
+
+    async def run(self) -> None:
+        """List every `period_seconds`, and soon after a gap, for ever."""
+        while True:
+            try:
+                async with asyncio.timeout(self._period):
+                    await self._gap.wait()
+                await asyncio.sleep(_SETTLE_SECONDS)
+                _log.info("a watch has listed anew: listing everything, to find what vanished unseen")
+            except TimeoutError:
+                pass
+            self._gap.clear()
+            try:
+                await self.list_all()
+            except ApiError as error:
+                _log.warning("listing failed, trying again: %s", error)
+                await asyncio.sleep(min(5.0, self._period))
+                self._gap.set()
+
+    async def _list(self, resource: Resource) -> None:
+        self._cache.table(resource).begin_listing()
+        selector = labels.JOB if resource in LABELLED else ""
+        version: int | None = None
+        for namespace in self._namespaces if resource.namespaced else (None,):
+            pages = self._client.pages(resource, namespace, selector=selector, metadata_only=resource is CONFIG_MAPS)
+            async for items, listed in pages:
+                for raw in items:
+                    self._cache.put(resource, raw)
+                version = listed if version is None else min(version, listed)
+        self._cache.end_listing(resource, version or 0)
+        self._cache.nodes_known |= resource is NODES
+
+    async def _try_optional(self, resource: Resource) -> None:
+        try:
+            namespace = self._namespaces[0] if resource.namespaced else None
+            async for _ in self._client.pages(resource, namespace, limit=1):
+                pass
+        except (Rejected, NotFound) as error:
+            self.optional.discard(resource)
+            _log.warning("plans will not know the cluster's %s: %s", resource.plural, error)
