@@ -144,6 +144,7 @@ class Plan(Tolerant):
     workers: Choice
     servers: Choice
     gpus_per_worker: int = 0
+    global_batch: int = Field(0, description="Samples of one iteration on all GPUs together.")
     convolution: ConvolutionPlan | None = None
     predicted: Prediction
     bottleneck: Bottleneck | None = None

@@ -3,11 +3,7 @@
 The method is that of *Distributed Training Large-Scale Deep Architectures* (Zou et al., 2017, arXiv 1709.06622).
 """
 
+from muster.sizing.planner import plan
 from muster.sizing.request import Infeasible, Limits
 
 __all__ = ["Infeasible", "Limits", "plan"]
-
-
-def plan():  # type: ignore[no-untyped-def]
-    """Placeholder until muster.sizing.plan exists: plan(report, goal, limits, inventory) -> muster.api.status.Plan."""
-    raise RuntimeError("muster.sizing.plan is being written")

@@ -14,6 +14,9 @@ class Limits:
     scaling: Scaling
     uses_servers: bool
     gpus_per_worker: int
+    """Devices a worker: its GPUs, or 1 where it asks for none and trains on its CPU."""
+    uses_gpus: bool = True
+    """False: workers ask for no GPU, so the inventory's GPUs are no bound."""
     minibatch: int | None = None
     workers: int | None = None
     servers: int | None = None
@@ -23,6 +26,8 @@ class Limits:
     worker_bandwidth: float | None = None
     latency_seconds: float | None = None
     workspace: Workspace = Workspace.SHARED
+    local_aggregation: bool = True
+    """GPUs of one worker add up their gradients before they send them: they are one worker to Lemma 2."""
 
     @classmethod
     def of(cls, spec: TrainingJobSpec) -> "Limits":
@@ -35,6 +40,7 @@ class Limits:
             scaling=spec.scaling,
             uses_servers=spec.server is not None,
             gpus_per_worker=max(1, spec.worker.template.gpus),
+            uses_gpus=spec.worker.template.gpus > 0,
             minibatch=spec.mini_batch.value,
             workers=spec.worker.replicas,
             servers=spec.server.replicas if spec.server else None,
@@ -47,7 +53,7 @@ class Limits:
         )
 
 
-class Infeasible(Exception):  # noqa: N818 - the word of the Sized condition
+class Infeasible(Exception):
     """No plan satisfies the goal within the limits.
 
     `reason` is a CamelCase word for the Sized condition; the message says which bound, by how much, and what would
