@@ -11,7 +11,7 @@ import logging
 import signal
 import socket
 
-from muster import jobs, logs
+from muster import jobs, logs, metrics
 from muster.cluster.cache import Cache, Key
 from muster.cluster.client import JOBS, Client
 from muster.cluster.errors import ApiError, NotFound, Rejected
@@ -54,6 +54,8 @@ class Operator:
         self._queue: WorkQueue[Key] = WorkQueue()
         self._cache = Cache(self._queue.add)
         self._started = False
+        metrics.JOBS.set_function(lambda: len(self._cache.jobs))
+        metrics.PODS.set_function(lambda: len(self._cache.pods))
 
     async def run(self) -> None:
         """Start, work, and stop when told to."""
