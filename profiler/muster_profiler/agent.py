@@ -1,0 +1,318 @@
+"""The core inside the script's process: finds the script's iterations, leads them through warming up, timed blocks and
+memory, and ends the script once enough is known.
+
+An iteration is what lies between two batch fetches with at least one optimiser step in between: with gradient
+accumulation it spans several fetches, with several optimisers several steps. `Clock` knows the fallbacks.
+
+T_C and T_O come from *frozen-loader differencing*: short blocks of the script as it is alternate with blocks in which its
+loader hands out batches that it handed out before. The second kind costs compute alone; the difference is the overhead,
+including what loader workers steal from the compute, which no measurement of waiting sees. Blocks alternate because a
+machine drifts.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import statistics
+import sys
+import time
+from typing import Any, Callable, Iterator
+
+from muster_profiler.clock import Clock
+from muster_profiler.frameworks import Framework, Source
+from muster_profiler.trial import FROZEN, MEMORY, NATURAL, RESIDENT, STOP, WARM, Settings, write_result
+
+CACHED_BATCHES = 8
+CACHED_BYTES = 128 << 20
+WINDOW = 6
+MOST_DROPPED = 16
+
+
+class Stop(SystemExit):
+    """Ends the script. A SystemExit: status 0, no traceback, and `except Exception` lets it pass."""
+
+
+class Agent:
+    """One process's part of a trial. Told of events by the framework, in the thread that trains."""
+
+    def __init__(self, framework: Framework, settings: Settings) -> None:
+        self.framework = framework
+        self.settings = settings
+        self.clock = Clock(framework.optimizers_exist)
+        self.plan = self._plan()
+        self.mode, self.block, self.remaining = WARM, 0, 3
+        self.iterations = 0
+        self.cycles: list[tuple[str, int, bool, Any, Any, int, int]] = []
+        self.in_block = 0
+        self.dropped = 0
+        self.begin: Any = None
+        self.first: float | None = None
+        self.own = 0
+        self.collate, self.updates = 0, []  # type: int, list[tuple[Any, Any]]
+        self.collates: list[int] = []
+        self.cache: dict[int, list[Any]] = {}
+        self.cached_bytes = 0
+        self.turn = 0
+        self.memory: dict[str, int] = {}
+        self.parameters: dict[str, Any] | None = None
+        self.source: Source | None = None
+        self.samples: int | None = None
+        self.upcoming: list[tuple[int, str, int]] = []
+        self.published = 0
+        self.depth = 0
+        self.step_mark: Any = None
+        self.error: dict[str, str] | None = None
+        self.stopped = False
+        atexit.register(self._script_ended)
+
+    # ---- events
+
+    def fetch(self, source: Source, produce: Callable[[], Any]) -> Any:
+        self.depth = 0  # a step that failed tells of no end
+        if self.clock.fetched():
+            self._boundary()
+        if self.source is None or source.workers > self.source.workers:
+            self.source = source
+        if source.repeated and source.length is not None and source.position >= source.length:
+            raise StopIteration
+        if self.mode in (FROZEN, RESIDENT) and self.cache.get(source.key):
+            began = time.perf_counter_ns()
+            kept = self.cache[source.key]
+            self.turn += 1
+            source.repeated += 1
+            batch = self.framework.again(kept[self.turn % len(kept)], self.mode == RESIDENT)
+            self.own += time.perf_counter_ns() - began
+            return batch
+        batch = produce()
+        if self.mode == WARM and self.begin is not None and self.settings.steps:
+            self._keep(source, batch)
+        return batch
+
+    def collated(self, nanoseconds: int) -> None:
+        self.collate += nanoseconds
+
+    def step_begin(self, optimizer: object) -> None:
+        self.depth += 1
+        if self.depth > 1:
+            return
+        if self.clock.stepped(optimizer):
+            self._boundary()
+        if self.mode == MEMORY:
+            self._phase("forwardBackwardBytes")
+        elif self.mode == FROZEN:
+            self.step_mark = self.framework.mark()
+
+    def step_end(self, optimizer: object, closure: bool) -> None:
+        self.depth = max(0, self.depth - 1)
+        if self.depth or self.stopped:
+            return
+        if self.mode == FROZEN and self.step_mark is not None and not closure:
+            self.updates.append((self.step_mark, self.framework.mark()))
+        elif self.mode == MEMORY and closure:
+            self.memory.pop("forwardBackwardBytes", None)
+
+    def backward(self) -> None:
+        if self.clock.went_backward():
+            self._boundary()
+
+    # ---- iterations
+
+    def _boundary(self) -> None:
+        """An iteration ends here. A fault of the profiler's own must not become the script's: it ends the profiling."""
+        if self.stopped:  # the script swallowed Stop and went on
+            _leave()
+        try:
+            self._turn_over()
+        except Exception as error:  # noqa: BLE001
+            self.clock.stop()
+            self.mode = WARM
+            self.error = {"type": "ProfilerFault", "message": "%s: %s" % (type(error).__name__, error)}
+            print("muster-profile: a fault of the profiler: %s" % self.error["message"], file=sys.stderr)
+
+    def _turn_over(self) -> None:
+        end = self.framework.mark()
+        if self.begin is None:
+            self.first = time.monotonic()
+            self.memory["startUpBytes"] = self.framework.peak()
+            self.framework.restart_peak()
+        else:
+            kept = self.in_block >= self.dropped
+            self.cycles.append((self.mode, self.block, kept, self.begin, end, self.own, self.clock.fetches))
+            if self.mode == NATURAL and kept:
+                self.collates.append(self.collate)
+            if self.mode == MEMORY:
+                self._phase("optimizerStepBytes")
+            self.iterations += 1
+            self.in_block += 1
+            self.remaining -= 1
+            if self.iterations == 2:
+                self.parameters = self.framework.parameters()
+        self._lead() if self.framework.rank() == 0 else self._follow()
+        for start, mode, dropped in self.upcoming:
+            if start == self.iterations:
+                self._enter(mode, dropped)
+        self.clock.restart()
+        self.own = self.collate = 0
+        self.step_mark = None
+        self.begin = self.framework.mark()
+
+    def _lead(self) -> None:
+        """Decide the next block; where others train along, two iterations ahead, so that all of them see it in time:
+        none can finish an iteration before the leader has begun it."""
+        if self.remaining > (2 if self.framework.world() > 1 else 0):
+            return
+        start = self.iterations + max(0, self.remaining)
+        mode, cycles, dropped = next(self.plan, (STOP, 0, 0))
+        self.remaining = max(0, self.remaining) + cycles
+        self.upcoming.append((start, mode, dropped))
+        if self.framework.world() > 1:
+            with open(os.path.join(self.settings.directory, "schedule"), "a") as file:
+                file.write("%d %s %d\n" % (start, mode, dropped))
+
+    def _follow(self) -> None:
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(self.settings.directory, "schedule")) as file:
+            file.seek(self.published)
+            lines = file.read()
+            lines = lines[: lines.rfind("\n") + 1]
+            self.published += len(lines)
+            for line in lines.splitlines():
+                start, mode, dropped = line.split()
+                self.upcoming.append((int(start), mode, int(dropped)))
+
+    def _enter(self, mode: str, dropped: int) -> None:
+        self.mode, self.dropped, self.in_block = mode, dropped, 0
+        self.block += 1
+        if mode == STOP:
+            self._write(ended="stopped")
+            self.stopped = True
+            raise Stop(0)
+        if mode == MEMORY:
+            if not self.framework.resident_differs():
+                self.cache.clear()
+            self.framework.restart_peak()
+        self._write(ended=None)
+
+    # ---- the leader's plan: (mode, iterations, how many of them to drop first)
+
+    def _plan(self) -> Iterator[tuple[str, int, int]]:
+        yield from self._warm_up()
+        if self.settings.steps:
+            yield from self._timed_pairs(NATURAL, FROZEN, self.settings.steps)
+        if self.settings.memory_steps:
+            yield MEMORY, self.settings.memory_steps, 0
+        if self.settings.steps and self.framework.resident_differs() and self.cache:
+            yield from self._timed_pairs(FROZEN, RESIDENT, 15)
+
+    def _warm_up(self) -> Iterator[tuple[str, int, int]]:
+        """Until three windows in a row agree within 5 %, or for two fifths of the time. A draining prefetch queue looks
+        steady, so what can lie in it is skipped first."""
+        settings = self.settings
+        if settings.warmup_steps is not None:
+            yield WARM, max(1, settings.warmup_steps - 3), 0
+            return
+        yield WARM, self._prefetched() + 2, 0
+        medians: list[float] = []
+        while self._elapsed() < 0.4 * settings.seconds:
+            yield WARM, WINDOW, 0
+            medians.append(statistics.median(self._recent(WINDOW)))
+            last = medians[-3:]
+            enough = self._elapsed() >= min(5.0 if self.framework.resident_differs() else 1.0, 0.3 * settings.seconds)
+            if len(last) == 3 and max(last) <= 1.05 * min(last) and enough:
+                return
+
+    def _timed_pairs(self, one: str, other: str, steps: int) -> Iterator[tuple[str, int, int]]:
+        """Blocks of both kinds in turn, at least two of each, within the time. After a switch, iterations that still
+        live on batches loaded ahead are dropped."""
+        dropped = min(max(1, self._prefetched()), MOST_DROPPED)
+        block = max(self.settings.block, dropped)
+        left = max(0.0, self.settings.seconds - self._elapsed())
+        affordable = int(left / (6 * max(1e-6, statistics.median(self._recent(WINDOW)))))
+        block = min(block, max(2, affordable - dropped))
+        for pair in range(max(2, -(-steps // block))):
+            if pair >= 2 and self._elapsed() > self.settings.seconds:
+                return
+            yield one, dropped + block, dropped
+            if self.cache:
+                yield other, dropped + block, dropped
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - (self.first or time.monotonic())
+
+    def _recent(self, count: int) -> list[float]:
+        return [self.framework.host_seconds(begin, end) for _, _, _, begin, end, _, _ in self.cycles[-count:]]
+
+    def _prefetched(self) -> int:
+        return self.source.prefetched if self.source else 0
+
+    # ---- what is learnt on the way
+
+    def _keep(self, source: Source, batch: Any) -> None:
+        batches = self.cache.setdefault(source.key, [])
+        if len(batches) >= CACHED_BATCHES or (batches and self.cached_bytes > CACHED_BYTES):
+            return
+        began = time.perf_counter_ns()
+        with contextlib.suppress(Exception):  # a batch of a kind that cannot be copied: then nothing is frozen
+            kept = self.framework.keep(batch)
+            self.cached_bytes += self.framework.size(kept)
+            self.samples = self.samples or self.framework.samples(kept)
+            batches.append(kept)
+        self.own += time.perf_counter_ns() - began
+
+    def _phase(self, name: str) -> None:
+        self.memory[name] = max(self.memory.get(name, 0), self.framework.peak())
+        self.framework.restart_peak()
+
+    # ---- the result
+
+    def _write(self, ended: str | None) -> None:
+        framework = self.framework
+        whole = ended is not None or self.mode in (MEMORY, RESIDENT) or not framework.resident_differs()
+        cycles = [
+            (mode, block, kept, max(0, framework.nanoseconds(begin, end, own)), fetches)
+            for mode, block, kept, begin, end, own, fetches in (self.cycles if whole else [])
+        ]
+        write_result(
+            self.settings.directory,
+            {
+                "final": ended is not None,
+                "ended": ended,
+                "rank": framework.rank(),
+                "iterations": self.iterations,
+                "fetches": self.clock.total_fetches,
+                "clock": self.clock.kind,
+                "seen": self.clock.seen(),
+                "framework": {"name": framework.name, "version": framework.version},
+                "device": framework.device(),
+                "parameters": self.parameters,
+                "cycles": cycles,
+                "frozen": bool(self.cache) or any(mode == FROZEN for mode, *_ in self.cycles),
+                "loaderBatchSize": self.source.batch_size if self.source else None,
+                "loaderWorkers": self.source.workers if self.source else 0,
+                "samples": self.samples,
+                "collateNanoseconds": self.collates if not self._prefetched() else [],
+                "updateNanoseconds": [framework.nanoseconds(a, b, 0) for a, b in self.updates] if whole else [],
+                "memory": dict(self.memory, **framework.memory_facts()),
+                "environment": framework.environment(),
+                "warnings": framework.warnings(),
+                "error": self.error,
+            },
+        )
+
+    def failed(self, error: BaseException) -> None:
+        """The script is about to end by this error."""
+        self.error = {"type": type(error).__name__, "message": str(error)[:2000]}
+
+    def _script_ended(self) -> None:
+        if not self.stopped:
+            if self.parameters is None and self.clock.total_steps:
+                self.parameters = self.framework.parameters()
+            self._write(ended="crashed" if self.error else "early")
+
+
+def _leave() -> None:
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(0)

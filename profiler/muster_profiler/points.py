@@ -1,0 +1,81 @@
+"""From one trial's result to one point of the report."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from muster_profiler.failures import OUT_OF_MEMORY, Failure, why
+from muster_profiler.process import Outcome
+from muster_profiler.timing import Cycles
+
+MARGIN, SAFETY = 0.03, 0.02
+"""The margin on peak memory is the larger of 3 % and what the allocator reserved beyond the peak, and 2 % more."""
+
+
+def point(mini_batch: int, outcome: Outcome) -> tuple[dict[str, Any], Failure | None]:
+    """The point, and why it has no times if it has none."""
+    result = outcome.results[0] if outcome.results else None
+    cycles = Cycles(result["cycles"]) if result else Cycles([])
+    compute = cycles.compute()
+    failed = outcome.over_limit or (result is not None and (result["ended"] == "crashed" or result["memory"].get("outOfMemory", 0)))
+    if result is None or compute is None or failed or (not result["final"] and not outcome.timed_out):
+        failure = why(outcome)
+        return {"miniBatch": mini_batch, "fits": False, "problem": failure.message}, failure
+    overhead = cycles.overhead()
+    found: dict[str, Any] = {
+        "miniBatch": mini_batch,
+        "fits": True,
+        "steady": cycles.steady(),
+        "fetchesPerIteration": cycles.fetches,
+        "computeTime": compute,
+        "overheadTime": overhead or dict(dict.fromkeys(compute, 0), cycles=compute["cycles"]),
+    }
+    parts = _parts(result, cycles)
+    if parts:
+        found["overheadParts"] = parts
+    memory = _memory(result["memory"])
+    if memory:
+        found["memory"] = memory
+        _judge(found, result)
+    if not found["fits"]:
+        return found, Failure(OUT_OF_MEMORY, found["problem"])
+    return found, None
+
+
+def _parts(result: dict[str, Any], cycles: Cycles) -> dict[str, int]:
+    parts: dict[str, int] = {}
+    loading, copying = cycles.loading(), cycles.copying()
+    if loading is not None:
+        collating = round(statistics.median(result["collateNanoseconds"])) if result["collateNanoseconds"] else None
+        parts["loadNanoseconds"] = max(0, loading - (collating or 0))
+        if collating is not None:
+            parts["prepareNanoseconds"] = min(collating, loading)
+    if copying is not None:
+        parts["hostToDeviceNanoseconds"] = copying
+    if result["updateNanoseconds"]:
+        frozen = max(1, len([cycle for cycle in result["cycles"] if cycle[0] == "frozen"]))
+        parts["updateNanoseconds"] = round(sum(result["updateNanoseconds"]) / frozen)
+    return parts
+
+
+def _memory(measured: dict[str, int]) -> dict[str, int] | None:
+    phases = {key: measured[key] for key in ("forwardBackwardBytes", "optimizerStepBytes") if key in measured}
+    if not phases:
+        return None
+    peak = max([*phases.values(), measured.get("startUpBytes", 0)])
+    beyond = max(0, measured.get("reservedPeakBytes", 0) - peak)
+    return dict(phases, peakBytes=peak, marginBytes=int(max(MARGIN * peak, beyond) + SAFETY * peak))
+
+
+def _judge(point: dict[str, Any], result: dict[str, Any]) -> None:
+    limit = result["device"]["memoryBytes"]
+    needed = point["memory"]["peakBytes"] + point["memory"]["marginBytes"] + result["memory"].get("outsideBytes", 0)
+    if needed > limit:
+        point.update(fits=False, problem="needs %s with its margin, of %s" % (_gib(needed), _gib(limit)))
+    elif result["memory"].get("retries", 0):
+        point.update(fits=False, problem="fitted only after the allocator freed its cache: no room to spare")
+
+
+def _gib(count: int) -> str:
+    return "%.2f GiB" % (count / (1 << 30))

@@ -1,0 +1,198 @@
+"""The whole profile: one trial a candidate mini-batch, smallest first, within a budget; then the report."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping
+
+from muster_profiler import command, process, trial
+from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
+from muster_profiler.points import point
+from muster_profiler.progress import Tell
+from muster_profiler.report import FORMAT
+
+DEFAULT_CANDIDATES = (16, 32, 64, 128)
+BUDGET_SECONDS = 60.0
+"""For measuring all candidates; starting Python and building the model come on top."""
+RESERVE_SECONDS = 3.0
+SHORTEST = 6
+"""Iterations that a script must have for a second, shorter try when it ends early."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for."""
+
+    candidates: tuple[int, ...] | None = None
+    warmup_steps: int | None = None
+    steps: int = 20
+    deadline_seconds: float = 600.0
+    forward: bool = True
+
+
+@dataclass
+class Profile:
+    """One run of the profiler. `note` is called with what is known before each trial, in case it is the last."""
+
+    arguments: list[str]
+    environment: Mapping[str, str]
+    options: Options
+    tell: Tell
+    note: Callable[[dict[str, Any] | None, int | None], None] = lambda report, mini_batch: None
+    points: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[dict[str, str]] = field(default_factory=list)
+    last: dict[str, Any] | None = None
+    failures: list[Failure] = field(default_factory=list)
+    durations: list[float] = field(default_factory=list)
+
+    def run(self) -> dict[str, Any]:
+        """Profile all candidates.
+
+        :returns: the report
+        :raises Problem: if no candidate brought a result
+        """
+        self.began = time.monotonic()
+        self.applies = command.mentions(self.arguments, self.environment)
+        candidates: list[int | None] = [*self._candidates()] if self.applies else [None]
+        self.tell("begin", candidates=len(candidates), miniBatches=[c for c in candidates if c])
+        for number, mini_batch in enumerate(candidates, 1):
+            left = len(candidates) - number + 1
+            reason = self._why_stop(left)
+            if reason:
+                text = "not tried: %s" % ", ".join(str(c) for c in candidates[number - 1 :])
+                self._warn("CandidatesSkipped", "%s: %s" % (text, reason))
+                break
+            self.note(self.report() if self.last and self.points else None, mini_batch)
+            self.tell("trial", miniBatch=mini_batch, state="started", trial=number, trials=len(candidates))
+            self._candidate(mini_batch, left, len(candidates))
+        if not self.last or not any("computeTime" in p for p in self.points):
+            raise self._problem()
+        self.tell("end", seconds=time.monotonic() - self.began)
+        return self.report()
+
+    def report(self) -> dict[str, Any]:
+        """What is known now."""
+        assert self.last is not None
+        warnings = {w["reason"]: w for w in [*self.last["warnings"], *self.warnings]}
+        return {
+            "format": FORMAT,
+            "device": self.last["device"],
+            "framework": self.last["framework"],
+            "parameters": self.last["parameters"] or {"bytes": 0, "exchangedBytes": 0, "tensors": []},
+            "points": self.points,
+            "miniBatchApplied": self.applies,
+            "warnings": list(warnings.values())[:32],
+            "environment": self.last["environment"],
+        }
+
+    def _candidates(self) -> list[int]:
+        return sorted(set(self.options.candidates or DEFAULT_CANDIDATES))[:16]
+
+    def _remaining(self) -> float:
+        return self.options.deadline_seconds - RESERVE_SECONDS - (time.monotonic() - self.began)
+
+    def _why_stop(self, left: int) -> str | None:
+        """Why no further (larger) candidate is tried."""
+        if self._remaining() <= 0:
+            return "the deadline of %.0f s came first" % self.options.deadline_seconds
+        last_two = self.failures[-2:]
+        if len(last_two) == 2 and len(self.points) >= 2 and not any("computeTime" in p for p in self.points[-2:]):
+            return "the two before them failed alike" if last_two[0].reason == last_two[1].reason else None
+        return None
+
+    def _candidate(self, mini_batch: int | None, left: int, count: int) -> None:
+        seconds = max(3.0, min(15.0, BUDGET_SECONDS / count, self._remaining() / (2 * left)))
+        settings = {"warmup_steps": self.options.warmup_steps, "steps": self.options.steps, "seconds": seconds}
+        outcome = self._trial(mini_batch, left, settings)
+        result = outcome.results[0] if outcome.results else None
+        if result and result["ended"] == "early" and result["iterations"] >= SHORTEST and not _both(result):
+            # The script is short: try once more, with blocks that its length allows.
+            short = max(1, result["iterations"] // 6)
+            again = self._trial(mini_batch, left, dict(settings, warmup_steps=short, block=min(3, short), steps=2 * short))
+            if again.results and _both(again.results[0]):
+                outcome, result = again, again.results[0]
+            self._warn("ScriptEndsEarly", "The script ended after %d iterations: fewer were timed." % result["iterations"])
+        found, failure = point(mini_batch or _own_batch(result) or 1, outcome)
+        self.points.append(found)
+        self.durations.append(outcome.seconds)
+        if failure:
+            self.failures.append(failure)
+            self.tell("trial", miniBatch=found["miniBatch"], state="failed", problem=failure.message)
+        if result and "computeTime" in found:
+            self.last = result
+            self._look(mini_batch, found, result)
+        if not failure:
+            self.tell("trial", miniBatch=found["miniBatch"], state="done", **_facts(found))
+
+    def _trial(self, mini_batch: int | None, left: int, settings: Mapping[str, Any]) -> process.Outcome:
+        timeout = self._remaining() * 2 / (left + 1)
+        if self.durations:
+            timeout = min(timeout, max(60.0, 10 * max(self.durations)))
+        directory = tempfile.mkdtemp(prefix="muster-profile-")
+        try:
+            arguments, environment = command.applied(self.arguments, self._environment(), mini_batch)
+            return process.run(
+                arguments, environment, trial.Settings(directory=directory, **settings), timeout, self.options.forward
+            )
+        except OSError as error:
+            raise Problem("CommandNotFound", "cannot start %s: %s. Is it in the image, by that path?" % (
+                self.arguments[0], error.strerror)) from error
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _environment(self) -> dict[str, str]:
+        return {**command.TRACKERS, **self.environment, "PYTHONUNBUFFERED": "1"}
+
+    def _look(self, mini_batch: int | None, found: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Say what the reader of the numbers must know."""
+        loader = result["loaderBatchSize"]
+        if mini_batch and loader and loader != mini_batch:
+            self._warn("MiniBatchMismatch", "The command was given %d, but its loader makes batches of %d." % (mini_batch, loader))
+        if not mini_batch and not _own_batch(result):
+            self._warn("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1.")
+        if not result["frozen"]:
+            self._warn(
+                "OverheadUnknown",
+                "No DataLoader whose batches could be repeated was seen (clock: %s): overhead time could not be told from "
+                "compute time and is given as 0." % result["clock"],
+            )
+        if not found["steady"]:
+            self._warn("NotSteady", "Iteration times drifted by more than 10 % during the measurement.")
+        if not (result["parameters"] or {}).get("tensors"):
+            self._warn("ParametersUnknown", "No learnt parameters could be found.")
+
+    def _warn(self, reason: str, message: str) -> None:
+        self.warnings.append({"reason": reason, "message": message})
+
+    def _problem(self) -> Problem:
+        if not self.failures:
+            return Problem("DeadlineExceeded", "the deadline of %.0f s left no time for a trial" % self.options.deadline_seconds)
+        first = self.failures[0]
+        if all(failure.reason == OUT_OF_MEMORY for failure in self.failures):
+            sizes = ", ".join(str(p["miniBatch"]) for p in self.points) if self.applies else "the script's own"
+            return Problem(OUT_OF_MEMORY, "no candidate mini-batch (%s) fits: %s. Give smaller candidates or more memory" % (
+                sizes, first.message))
+        return Problem(first.reason, first.message)
+
+
+def _both(result: Mapping[str, Any]) -> bool:
+    modes = {cycle[0] for cycle in result["cycles"] if cycle[2]}
+    return {trial.NATURAL, trial.FROZEN} <= modes or (trial.NATURAL in modes and not result["frozen"])
+
+
+def _own_batch(result: Mapping[str, Any] | None) -> int | None:
+    return (result["loaderBatchSize"] or result["samples"]) if result else None
+
+
+def _facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "computeMicroseconds": found["computeTime"]["medianNanoseconds"] // 1000,
+        "overheadMicroseconds": found["overheadTime"]["medianNanoseconds"] // 1000,
+        "peakMemoryBytes": found.get("memory", {}).get("peakBytes", 0),
+        "fits": found["fits"],
+        "steady": found["steady"],
+    }
