@@ -1,6 +1,7 @@
 """The vocabulary between deciding and acting: what was seen of a job, and what is to be done about it.
 
-`decide(observed: Observed, now: datetime) -> Decision` is all that the controller (with pods) and `muster run` (with processes) call.
+`decide(observed: Observed, now: datetime) -> Decision` is all that the controller (with pods) and `muster run` (with
+processes) call.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """The cached view of a TrainingJob. `spec` is None where it does not pass the models; then `spec_error` says why."""
+    """The cached view of a TrainingJob. `spec` is None where it breaks the models; then `spec_error` says why."""
 
     namespace: str
     name: str
@@ -56,9 +57,10 @@ class Termination:
 class Pod:
     """The cached view of a pod with the job label: only what deciding needs.
 
-    `waiting_reason` is the training (or an init) container's, for example ImagePullBackOff; `reason` the pod's own, for example Evicted;
-    `disruption` the reason of a true DisruptionTarget condition; `unschedulable` the message of a false PodScheduled condition;
-    `gone_by` is metadata.deletionTimestamp: when a deleted pod's grace ends.
+    `waiting_reason` is the training (or an init) container's, for example ImagePullBackOff; `reason` the pod's own,
+    for example Evicted; `disruption` the reason of a true DisruptionTarget condition; `unschedulable` the message of a
+    false PodScheduled condition; `started` is status.startTime: when its node took it; `gone_by` is
+    metadata.deletionTimestamp: when a deleted pod's grace ends.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Pod:
     unschedulable: str = ""
     disruption: str = ""
     termination: Termination | None = None
+    started: datetime | None = None
     gone_by: datetime | None = None
 
 
@@ -94,7 +97,8 @@ class ReportProblem:
 class Refusal:
     """The API server's (or a quota's, or a webhook's) refusal of an earlier action, until it succeeds.
 
-    `permanent`: the same request will be refused again (422); otherwise it is worth trying later (quota, webhook away, permission lost).
+    `permanent`: the same request will be refused again (422); otherwise it is worth trying later (quota, webhook away,
+    permission lost).
     """
 
     action: str
@@ -106,10 +110,12 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Observed:
-    """A snapshot of one job. `pods` holds every pod that carries the job's name, foreign ones too (their owner_uid differs).
+    """A snapshot of one job. `pods` holds every pod that carries the job's name, foreign ones too (their owner_uid
+    differs).
 
-    `report` is what a `ReadReport` of an earlier pass brought, None where none was asked for; `report_of` says where it was read: the uid of
-    the pod, or the name of the config map. A report of another pod than the present one is ignored.
+    `report` is what a `ReadReport` of an earlier pass brought, None where none was asked for; `report_of` says where
+    it was read: the uid of the pod, or the name of the config map. A report of another pod than the present one is
+    ignored.
     """
 
     job: Job
@@ -172,7 +178,9 @@ class DeleteJob:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Bring the profile report into the next snapshot: from the log of `pod` (falling back on its termination message), else from `config_map`."""
+    """Bring the profile report into the next snapshot: from the log of `pod` (falling back on its termination
+    message), else from `config_map`.
+    """
 
     pod: str | None = None
     config_map: str | None = None
@@ -192,8 +200,8 @@ class Event:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do, in this order: write `status` if it differs and `status_first`; `actions`, each group in parallel; write `status` if it
-    differs; `events`; look again after `requeue_after`, or on the next change.
+    """What to do, in this order: write `status` if it differs and `status_first`; `actions`, each group in parallel;
+    write `status` if it differs; `events`; look again after `requeue_after`, or on the next change.
     """
 
     status: TrainingJobStatus

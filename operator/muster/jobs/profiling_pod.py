@@ -1,0 +1,111 @@
+"""The profiling pod: the worker's template with its GPUs, and the user's command wrapped by a profiler that an init
+container brings along.
+"""
+
+import re
+from typing import Any
+
+from muster.api import labels
+from muster.api.job import POWERS_OF_TWO, TrainingJobSpec
+from muster.jobs import contracts, pods
+from muster.jobs.members import PROFILER, Cluster, Member
+from muster.jobs.model import Job, Role
+from muster.jobs.settings import PORT, Settings
+
+_VOLUME, _PATH = "muster", "/muster"
+_REFERENCE = re.compile(r"(?<!\$)\$\(" + labels.ENV_MINIBATCH + r"\)")
+_USER = 65532
+"""Of the init container, where the pod names none: it writes only into a volume that is open to everybody."""
+_DEFAULT_CANDIDATES = (32, 64, 128, 256)
+
+
+def mentions_mini_batch(container: dict[str, Any]) -> bool:
+    """Whether the script can be told its mini-batch."""
+    values = [entry.get("value") or "" for entry in container.get("env") or []]
+    texts = [*(container.get("command") or []), *(container.get("args") or []), *values]
+    return any(labels.ENV_MINIBATCH in text for text in texts)
+
+
+def candidates(spec: TrainingJobSpec) -> tuple[int, ...]:
+    """The mini-batches to profile, rising; none where the script keeps its own."""
+    batch = spec.mini_batch
+    if batch.value is not None:
+        return (batch.value,)
+    if batch.candidates:
+        return tuple(sorted(set(batch.candidates)))
+    if batch.min and batch.max:
+        return tuple(power for power in POWERS_OF_TWO if batch.min <= power <= batch.max)
+    return _DEFAULT_CANDIDATES if mentions_mini_batch(spec.worker.template.training_container) else ()
+
+
+def _escape(text: str) -> str:
+    """Keeps Kubernetes from filling in the mini-batch: the profiler does, once for each candidate."""
+    return _REFERENCE.sub(f"$$({labels.ENV_MINIBATCH})", text)
+
+
+def _init_container(settings: Settings, pod_spec: dict[str, Any]) -> dict[str, Any]:
+    security: dict[str, Any] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    if not (pod_spec.get("securityContext") or {}).get("runAsUser"):
+        security |= {"runAsUser": _USER, "runAsGroup": _USER}
+    return {
+        "name": "muster-profiler",
+        "image": settings.profiler_image,
+        "command": ["/bin/sh", "-c", f"cp -r /muster-profiler/. {_PATH}/"],
+        "securityContext": security,
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}},
+        "volumeMounts": [{"name": _VOLUME, "mountPath": _PATH}],
+    }
+
+
+def build(job: Job, spec: TrainingJobSpec, attempt: int, settings: Settings) -> dict[str, Any]:
+    """The pod; `attempt` counts the tries to profile. LookupError where the training container has no command: what
+    its image would run cannot be known from here.
+    """
+    template = spec.worker.template
+    body = pods.base(job, template, PROFILER, attempt, None)
+    pod_spec, container = body["spec"], pods.training_container(body, template)
+    if not container.get("command"):
+        raise LookupError(
+            f"worker.template.spec.containers[{container['name']}].command is missing: write what "
+            "the image's entrypoint runs"
+        )
+    alone = Cluster(workers=(f"localhost:{PORT}",), gpus_per_worker=template.gpus)
+    env = contracts.environment(spec.framework, Member(Role.WORKER, 0), alone, 0, None)
+    env |= {
+        labels.ENV_PROFILE_MINIBATCHES: ",".join(map(str, candidates(spec))),
+        labels.ENV_PROFILE_WARMUP_STEPS: str(spec.profile.warmup_steps),
+        labels.ENV_PROFILE_STEPS: str(spec.profile.steps),
+        # A tenth is left for pulling the image and for reporting.
+        labels.ENV_PROFILE_DEADLINE: str(spec.profile.active_deadline_seconds * 9 // 10),
+    }
+    if not template.gpus:
+        env["NVIDIA_VISIBLE_DEVICES"] = "void"
+    theirs = [
+        entry | {"value": _escape(entry["value"])} if entry.get("value") else entry
+        for entry in container.get("env") or []
+    ]
+    container |= {
+        "command": [
+            *settings.profile_command,
+            *map(_escape, container["command"]),
+            *map(_escape, container.get("args") or []),
+        ],
+        "env": pods.merged_env(env, theirs),
+        "terminationMessagePolicy": "File",
+    }
+    container.pop("args", None)
+    container.pop("terminationMessagePath", None)
+    # A probe would kill a script that is being measured, or hold it back.
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        container.pop(probe, None)
+    container["volumeMounts"] = [*(container.get("volumeMounts") or []), {"name": _VOLUME, "mountPath": _PATH}]
+    pod_spec["volumes"] = [*(pod_spec.get("volumes") or []), {"name": _VOLUME, "emptyDir": {"sizeLimit": "256Mi"}}]
+    pod_spec["initContainers"] = [_init_container(settings, pod_spec), *(pod_spec.get("initContainers") or [])]
+    pod_spec["activeDeadlineSeconds"] = spec.profile.active_deadline_seconds
+    return body
