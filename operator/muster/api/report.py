@@ -4,9 +4,10 @@ It comes out of a user's container, so it is untrusted: every list and string is
 unknown keys are ignored. Another major version of the format is refused.
 """
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from muster.api.model import Tolerant
 
@@ -19,18 +20,33 @@ Note = Annotated[str, Field(max_length=2048)]
 
 
 class Timing(Tolerant):
-    """A time measured over `cycles` iterations; the interval is a 95 % confidence interval of the median."""
+    """A time measured over `cycles` iterations; the interval is a 95 % confidence interval of the median.
+
+    A writer may give the median alone (the summary in a termination message does): the rest is then taken to equal it.
+    """
 
     median_nanoseconds: Nanoseconds
     lower_quartile_nanoseconds: Nanoseconds
     upper_quartile_nanoseconds: Nanoseconds
     interval_low_nanoseconds: Nanoseconds
     interval_high_nanoseconds: Nanoseconds
-    cycles: int = Field(ge=1, le=10**6)
+    cycles: int = Field(1, ge=1, le=10**6)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spread_or_none(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        median = values.get("medianNanoseconds", values.get("median_nanoseconds"))
+        bounds = ("lowerQuartile", "upperQuartile", "intervalLow", "intervalHigh")
+        python = ("lower_quartile", "upper_quartile", "interval_low", "interval_high")
+        missing = [key for key, name in zip(bounds, python, strict=True) if f"{name}_nanoseconds" not in values]
+        return {f"{key}Nanoseconds": median for key in missing} | values
 
 
 class OverheadParts(Tolerant):
-    """The overhead by step of the iteration, as far as it could be told apart."""
+    """The iteration by its steps, as far as they could be told apart: loading, preparation and copying make up the overhead;
+    the local update is a part of the compute time, named so that it can be pointed at."""
 
     load_nanoseconds: Nanoseconds | None = None
     prepare_nanoseconds: Nanoseconds | None = None
@@ -54,6 +70,9 @@ class Point(Tolerant):
     fits: bool
     problem: Note | None = None
     steady: bool = True
+    fetches_per_iteration: int = Field(
+        1, ge=0, le=10**6, description="Above 1: gradients are accumulated. 0: no loader was seen."
+    )
     compute_time: Timing | None = None
     overhead_time: Timing | None = None
     overhead_parts: OverheadParts | None = None
@@ -152,3 +171,16 @@ class Report(Tolerant):
     network: NetworkMeasurement | None = None
     warnings: Annotated[list[ReportWarning], Field(max_length=32)] = Field(default_factory=list)
     environment: Annotated[dict[Name, Note], Field(max_length=64)] = Field(default_factory=dict)
+
+
+def schema() -> str:
+    """The format as a JSON Schema: `docs/report.schema.json`, printed by `python -m muster.api.report`."""
+    whole = Report.model_json_schema(by_alias=True)
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Muster profile report, v1"} | whole
+    timing = whole["$defs"]["Timing"]
+    timing["required"] = ["medianNanoseconds"]
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    print(schema(), end="")
