@@ -7,7 +7,6 @@ moment: the next reconcile finds it out again.
 import asyncio
 import itertools
 import logging
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -23,10 +22,11 @@ from muster.cluster.client import JOBS, Client
 from muster.cluster.errors import ApiError, Conflict, NotFound, Rejected, Throttled
 from muster.cluster.events import Recorder
 from muster.cluster.workqueue import WorkQueue
-from muster.jobs.model import Action, CreatePod, Decision, Job, Observed, Refusal, Role
+from muster.jobs.model import Action, CreateConfigMap, CreatePod, Decision, Job, Observed, Refusal, Role
 from muster.logs import Subject, subject
 
 _log = logging.getLogger(__name__)
+_REFUSED_SECONDS = 5.0  # before a refused request is made again, at least
 _REPORTS = 64  # kept in memory; one that is pushed out is read again
 _COUNTS = ("workers", "servers", "chief", "evaluator", "scheduler")
 _PROFILING = (Role.PROFILER, Role.PEER)
@@ -92,21 +92,25 @@ class Controller:
         job, now = observed.job, datetime.now(UTC)
         subject.set(Subject(job.namespace, job.name, job.uid))
         decision = self._decide(observed, now)
+        if decision.status.attempt > max(1, job.status.attempt) and await self._actor.look(job):
+            return  # pods that the cache lacked, or that were gone: the news has queued the key again
         wait = self._count_wait(key, job, decision.status)
+        written = False
         if decision.status_first and wait is None:
-            await self._write_status(key, job, version, decision.status, now)
-        if not await self._act(key, job, decision.actions, now):
-            self._queue.add(key)  # the refusal is news for the next decision
-            return
-        if not decision.status_first and wait is None:
-            await self._write_status(key, job, version, decision.status, now)
-        if wait is None:
-            for event in decision.events:
-                await self._recorder.post(job, event)
-        if _starts_training(observed, decision):
+            written = await self._write_status(key, job, version, decision.status, now)
+        try:
+            done = await self._act(key, job, decision.actions, now)
+            if done and not decision.status_first and wait is None:
+                written = await self._write_status(key, job, version, decision.status, now)
+        finally:
+            if written:
+                for event in decision.events:
+                    await self._recorder.post(job, event)
+        if done and _starts_training(observed, decision):
             metrics.TIME_TO_FIRST_POD.observe(max(0.0, (now - job.created).total_seconds()))
-        if waits := [each.total_seconds() for each in (decision.requeue_after, wait) if each is not None]:
-            self._queue.add_after(key, min(waits))
+        waits = [each.total_seconds() for each in (decision.requeue_after, wait) if each is not None]
+        if waits or not done:
+            self._queue.add_after(key, min([*waits, *([] if done else [_REFUSED_SECONDS])]))
 
     def _observe(self, key: Key) -> Observed | None:
         observed = self._cache.observe(key)
@@ -140,14 +144,15 @@ class Controller:
         left = self._written_at.get(key, 0.0) + self._limits.count_interval_seconds - time.monotonic()
         return timedelta(seconds=left) if left > 0 else None
 
-    async def _write_status(self, key: Key, job: Job, version: int, status: TrainingJobStatus, now: datetime) -> None:
+    async def _write_status(self, key: Key, job: Job, version: int, status: TrainingJobStatus, now: datetime) -> bool:
         """Apply the status if it says anything new. Conflict where the job is not at `version` any more."""
         wanted = status.dump()
         if wanted == job.status.dump():
-            return
+            return False
         self._cache.put(JOBS, await self._client.apply_status(key.namespace, key.name, job.uid, version, wanted))
         self._written_at[key] = time.monotonic()
         metrics.status_written(job.created, job.status, status, now)
+        return True
 
     async def _act(self, key: Key, job: Job, actions: Iterable[Action], now: datetime) -> bool:
         """Do the actions, each group of a kind in parallel and after the group before it. False where one was refused.
@@ -160,37 +165,35 @@ class Controller:
             async with gate:
                 return await self._perform(key, job, action, now)
 
-        for _, group in itertools.groupby(actions, key=type):
+        for kind, group in itertools.groupby(actions, key=type):
             results = await asyncio.gather(*map(perform, group), return_exceptions=True)
             if failures := [result for result in results if isinstance(result, BaseException)]:
                 raise failures[0]
-            if not all(results):
+            if not all(results) and kind is not CreateConfigMap:  # nothing that follows needs a config map
                 return False
         return True
 
     async def _perform(self, key: Key, job: Job, action: Action, now: datetime) -> bool:
-        label = _label(action)
+        label = f"{type(action).__name__} {getattr(action, 'name', '')}".strip()
+        refusals = self._refusals.setdefault(key, {})
+        last = refusals.get(label)
+        if last and last.at and (now - last.at).total_seconds() < _REFUSED_SECONDS:
+            return False  # whatever is decided, a server that refuses is not asked in a loop
         try:
-            reading = await self._actor.perform(job, action)
+            reading = await self._actor.perform(job, action, now)
         except Rejected as error:
             _log.warning("%s was refused: %s", label, error)
-            refusal = Refusal(label, error.message, error.permanent, error.reason, now)
-            self._refusals.setdefault(key, {})[label] = refusal
+            refusals[label] = Refusal(label, error.message, error.permanent, error.reason, now)
+            self._queue.add(key)  # news for the next decision
             return False
-        self._refusals.get(key, {}).pop(label, None)
+        refusals.pop(label, None)
         if reading is not None:
             self._reports[key] = reading
             self._reports.move_to_end(key)
             if len(self._reports) > _REPORTS:
                 self._reports.popitem(last=False)
-            self._queue.add(key)  # the report is news for the next decision
+            self._queue.add(key)  # news for the next decision
         return True
-
-
-def _label(action: Action) -> str:
-    """What a refusal calls the action: the same for the same request."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(action).__name__).lower()
-    return f"{words} {getattr(action, 'name', '')}".strip()
 
 
 def _without_counts(status: TrainingJobStatus) -> TrainingJobStatus:

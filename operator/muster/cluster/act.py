@@ -2,7 +2,9 @@
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
+from muster.api import labels
 from muster.api.report import Report
 from muster.api.report_log import ReportError, read
 from muster.cluster.cache import Cache, Key
@@ -45,7 +47,20 @@ class Actor:
         self._client = client
         self._cache = cache
 
-    async def perform(self, job: Job, action: Action) -> Reading | None:
+    async def look(self, job: Job) -> bool:
+        """List the job's pods anew; returns whether the cache was wrong about them.
+
+        A restart ends pods that run: it must not rest on a cache that lags behind, as that of a second operator may.
+        """
+        key, listed = Key(job.namespace, job.name), 0
+        found: list[Object] = []
+        async for items, version in self._client.pages(PODS, job.namespace, selector=f"{labels.JOB}={job.name}"):
+            found, listed = found + items, version
+        before = self._cache.pods.group(key)
+        self._cache.put_pods(key, found, listed)
+        return self._cache.pods.group(key) != before
+
+    async def perform(self, job: Job, action: Action, now: datetime) -> Reading | None:
         """Do one action of a decision for `job`."""
         match action:
             case CreatePod():
@@ -61,7 +76,7 @@ class Actor:
             case DeleteJob():
                 await self._delete_job(job, action.uid)
             case ReadReport():
-                return await self._read(job, action)
+                return await self._read(job, action, now)
         return None
 
     async def _create(self, resource: Resource, job: Job, name: str, body: Object) -> None:
@@ -112,7 +127,7 @@ class Actor:
             pass
         self._cache.jobs.forget(Key(job.namespace, job.name), job.name, uid)
 
-    async def _read(self, job: Job, action: ReadReport) -> Reading:
+    async def _read(self, job: Job, action: ReadReport, now: datetime) -> Reading:
         source = action.config_map or ""
         try:
             if action.pod:
@@ -123,9 +138,9 @@ class Actor:
                 log, message = await self._of_config_map(job, source)
             report, digest = read(log, message)
         except ReportError as error:
-            return Reading(source, ReportProblem(str(error)))
+            return Reading(source, ReportProblem(str(error), now))
         except (NotFound, Rejected) as error:
-            return Reading(source, ReportProblem(error.message))
+            return Reading(source, ReportProblem(error.message, now))
         return Reading(source, report, digest)
 
     async def _of_pod(self, raw: Object) -> tuple[str, str]:

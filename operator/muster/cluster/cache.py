@@ -98,6 +98,14 @@ class Table(Generic[V]):
         self._gone.clear()
         return {group for group, _ in lost}
 
+    def prune(self, group: Key, shown: set[str], version: int) -> bool:
+        """As `end_listing`, of one group whose listing showed these names."""
+        entries = self._groups.get(group, {})
+        lost = [name for name, entry in entries.items() if name not in shown and entry.version <= version]
+        for name in lost:
+            self._drop(group, name)
+        return bool(lost)
+
     def is_news(self, raw: Object) -> bool:
         """Whether a watch's listing shows what it has shown before, or something unknown: it lists anew."""
         group = self.key(raw)
@@ -180,6 +188,13 @@ class Cache:
         """See `Table.end_listing`."""
         for key in self._tables[resource].end_listing(version):
             self._tell(resource, key)
+
+    def put_pods(self, key: Key, found: list[Object], version: int) -> None:
+        """Take in a complete listing of one job's pods."""
+        for raw in found:
+            self.put(PODS, raw)
+        if self.pods.prune(key, {raw["metadata"]["name"] for raw in found}, version):
+            self._changed(key)
 
     def observe(self, key: Key) -> Observed | None:
         """A snapshot of one job, without what only the controller remembers; None where the job is not known."""

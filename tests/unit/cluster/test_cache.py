@@ -1,5 +1,4 @@
 import pytest
-
 from muster.cluster.cache import Cache, Key
 from muster.cluster.client import JOBS, NODES, PODS, QUOTAS, SERVICES
 

@@ -1,5 +1,4 @@
 import pytest
-
 from muster.cluster.errors import Conflict, NotFound, Rejected, Throttled, Transient, from_response
 
 QUOTA = 'pods "a-worker-3" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'

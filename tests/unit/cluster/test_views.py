@@ -1,7 +1,6 @@
 from datetime import UTC, datetime
 
 import pytest
-
 from muster.api.inventory import Node
 from muster.cluster import views
 from muster.jobs.model import Role

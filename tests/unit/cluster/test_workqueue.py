@@ -2,7 +2,6 @@ import asyncio
 from collections import Counter
 
 import pytest
-
 from muster.cluster.workqueue import WorkQueue
 
 
