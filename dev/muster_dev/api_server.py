@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from muster_dev import cache, tools
-from muster_dev.cluster import LOCAL_CONTEXT, Cluster, KubectlError
+from muster_dev.cluster import LOCAL_CONTEXT, Cluster, CommandError
 from muster_dev.shell import SetupError, run
 
 CONTROL_PLANE = ("kube-controller-manager", "kube-scheduler", "kwok")
@@ -216,7 +216,7 @@ class LocalControlPlane(Cluster):
     def _exists(self, name: str) -> bool:
         try:
             self.kubectl("get", name)
-        except KubectlError:
+        except CommandError:
             return False
         return True
 

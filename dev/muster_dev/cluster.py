@@ -17,8 +17,8 @@ class ForeignClusterError(Exception):
     """A context that none of the fixtures made and nobody named on purpose."""
 
 
-class KubectlError(Exception):
-    """kubectl ended with an error; the message is what it printed on stderr."""
+class CommandError(Exception):
+    """kubectl or Helm ended with an error; the message is what it printed on stderr."""
 
 
 def refuse_foreign(context: str, *, named: str | None = None) -> None:
@@ -37,17 +37,24 @@ class Cluster:
         self.kubeconfig = kubeconfig
         self.context = context
 
+    @property
+    def flags(self) -> list[str]:
+        """What points kubectl and `muster` at this cluster."""
+        return ["--kubeconfig", str(self.kubeconfig), "--context", self.context]
+
+    def command(self, program: str, *args: str | Path) -> list[str]:
+        """The argv that runs `kubectl` or `helm` on this cluster."""
+        flags = ["--kubeconfig", str(self.kubeconfig), "--kube-context", self.context]
+        return [str(tools.path(program)), *(flags if program == "helm" else self.flags), *map(str, args)]
+
     def kubectl(self, *args: str | Path, stdin: str | None = None, timeout_s: float = 300) -> str:
-        """Run kubectl and return its stdout. Raises KubectlError with its stderr."""
-        argv = [str(tools.path("kubectl")), "--kubeconfig", str(self.kubeconfig), "--context", self.context]
-        argv += map(str, args)
-        try:
-            done = subprocess.run(argv, input=stdin, text=True, capture_output=True, timeout=timeout_s)
-        except subprocess.TimeoutExpired as error:
-            raise KubectlError(f"kubectl {' '.join(map(str, args))}: no end after {timeout_s:g} s") from error
-        if done.returncode != 0:
-            raise KubectlError(f"kubectl {' '.join(map(str, args))}: {done.stderr.strip()}")
-        return done.stdout
+        """Run kubectl and return its stdout. Raises CommandError with its stderr."""
+        return _run(self.command("kubectl", *args), stdin, timeout_s)
+
+    def helm(self, *args: str | Path, timeout_s: float = 600) -> str:
+        """Run Helm and return its stdout. Raises CommandError with its stderr."""
+        tools.ensure(["helm"])
+        return _run(self.command("helm", *args), None, timeout_s)
 
     def apply(self, *objects: str | Path | Mapping[str, Any], namespace: str | None = None) -> str:
         """`kubectl apply` objects, each a mapping, YAML text, or the path of a file or folder."""
@@ -85,3 +92,14 @@ class Cluster:
     def delete_namespace(self, name: str) -> None:
         """Ask for the namespace's deletion and do not wait for it."""
         self.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+def _run(argv: list[str], stdin: str | None, timeout_s: float) -> str:
+    shown = " ".join([Path(argv[0]).name, *argv[5:]])
+    try:
+        done = subprocess.run(argv, input=stdin, text=True, capture_output=True, timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"{shown}: no end after {timeout_s:g} s") from error
+    if done.returncode != 0:
+        raise CommandError(f"{shown}: {done.stderr.strip()}")
+    return done.stdout

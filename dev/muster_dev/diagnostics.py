@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster_dev.api_server import LocalControlPlane
-from muster_dev.cluster import OWN_CONTEXTS, Cluster, KubectlError
+from muster_dev.cluster import OWN_CONTEXTS, Cluster, CommandError
 
 _KINDS = ("trainingjobs.muster.dev", "pods", "services", "deployments", "podgroups", "leases")
 _LOG_LINES = 5000
@@ -54,7 +54,7 @@ def _pod_logs(cluster: Cluster, folder: Path, namespace: str, pod: dict[str, Any
 def _items(cluster: Cluster, *args: str) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = json.loads(cluster.kubectl("get", *args, "-o", "json", timeout_s=30))["items"]
-    except KubectlError:
+    except CommandError:
         return []
     return found
 
@@ -62,7 +62,7 @@ def _items(cluster: Cluster, *args: str) -> list[dict[str, Any]]:
 def _write(cluster: Cluster, path: Path, *args: str) -> None:
     try:
         text = cluster.kubectl(*args, timeout_s=30)
-    except KubectlError as error:
+    except CommandError as error:
         if "doesn't have a resource type" in str(error):
             return
         text = f"{error}\n"

@@ -45,6 +45,13 @@ def module_folder(tool: Tool) -> Path:
     return Path(_download(f"{tool.module}@{tool.version}")["Dir"])
 
 
+def build_file(source: Path, target: Path) -> None:
+    """Build one Go file that imports nothing but the standard library."""
+    _need_go()
+    env = {**_go_env(), "GOFLAGS": ""}
+    run("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", target, source, cwd=source.parent, env=env)
+
+
 def _build(tool: Tool, binaries: list[str]) -> None:
     _need_go()
     say(f"building {', '.join(binaries)} {tool.version} (once, then kept in {cache.root()})")

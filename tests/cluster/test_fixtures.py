@@ -2,7 +2,7 @@
 
 import pytest
 from muster_dev.api_server import LocalControlPlane
-from muster_dev.cluster import Cluster, ForeignClusterError, KubectlError, refuse_foreign
+from muster_dev.cluster import Cluster, CommandError, ForeignClusterError, refuse_foreign
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -68,7 +68,7 @@ class TestApiServer:
         widget = {"apiVersion": "fixtures.example/v1", "kind": "Widget", "metadata": {"name": "a"}}
         try:
             api_server.apply({**widget, "spec": {"size": 1}}, namespace=namespace)
-            with pytest.raises(KubectlError, match="size is above 0"):
+            with pytest.raises(CommandError, match="size is above 0"):
                 api_server.apply({**widget, "spec": {"size": 0}}, namespace=namespace)
         finally:
             api_server.kubectl("delete", "crd", "widgets.fixtures.example")
@@ -83,13 +83,13 @@ class TestApiServer:
         api_server.kubectl("create", "rolebinding", "reader", "--role=reader", subject, "-n", namespace)
         reader = api_server.as_service_account("reader", namespace)
         assert reader.get("configmap", "readable", namespace=namespace)["data"] == {"answer": "42"}
-        with pytest.raises(KubectlError, match="forbidden"):
+        with pytest.raises(CommandError, match="forbidden"):
             reader.kubectl("delete", "configmap", "readable", "-n", namespace)
 
     def test_a_restarted_one_still_has_the_objects(self, own_api_server: LocalControlPlane) -> None:
         own_api_server.apply(config_map("kept"), namespace="default")
         own_api_server.stop_api_server()
-        with pytest.raises(KubectlError, match="refused"):
+        with pytest.raises(CommandError, match="refused"):
             own_api_server.get("configmap", "kept", namespace="default")
         own_api_server.start_api_server()
         assert own_api_server.get("configmap", "kept", namespace="default")["data"] == {"answer": "42"}
