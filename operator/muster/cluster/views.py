@@ -86,6 +86,7 @@ def pod_view(raw: Object) -> Pod:
         unschedulable=(scheduled.get("message") or "")[:_MESSAGE] if scheduled.get("status") == "False" else "",
         disruption=disrupted.get("reason") or "" if disrupted.get("status") == "True" else "",
         termination=_termination(state.get("terminated")),
+        started=_time(status.get("startTime")),
         gone_by=_time(meta.get("deletionTimestamp")),
     )
 

@@ -10,9 +10,8 @@ from datetime import datetime
 from muster.api.job import Mode
 from muster.api.labels import LONGEST_JOB_NAME, MANAGED_BY
 from muster.api.status import ConditionType, TrainingJobStatus
-from muster.jobs import children, conditions, finishing, profiling, running
+from muster.jobs import children, conditions, finishing, profiling, reports, running
 from muster.jobs.draft import Draft
-from muster.jobs.failures import Verdict, refusals
 from muster.jobs.model import Decision, Observed
 from muster.jobs.reasons import Reason, State
 from muster.jobs.settings import Settings
@@ -46,20 +45,20 @@ def _walk(draft: Draft) -> None:
         return
     if draft.spec.run_policy.suspend:
         finishing.suspend(draft)
+        profiling.step(draft)  # What needs no pod goes on: a queue sees the job's true size.
+        if not draft.ended:
+            draft.set(state=State.SUSPENDED)
         return
     finishing.resume(draft)
     finishing.deadline(draft)
-    rejected = [
-        found for refusal in draft.refusals if (found := refusals.failure(refusal)).verdict == Verdict.PERMANENT
-    ]
-    if rejected and not draft.ended:
-        draft.fail(Reason.REJECTED, rejected[0].message)
     if draft.ended or not profiling.step(draft):
         return
     if draft.spec.mode == Mode.RECOMMEND and draft.status.attempt == 0:
         draft.complete(Reason.RECOMMENDED, "spec.mode is Recommend: the plan is in the status")
-        return
-    running.step(draft)
+    else:
+        running.step(draft)
+    if not draft.holds(ConditionType.FAILED):
+        reports.keep(draft)  # Last: nothing else waits for it.
 
 
 def _name_problem(name: str) -> str | None:

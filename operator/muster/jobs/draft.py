@@ -63,10 +63,9 @@ class Draft:
         """The number of the present try to profile."""
         return 1 + self.status.restarts + self.status.disruptions
 
-    @property
-    def refusals(self) -> list[Refusal]:
-        """Of what the job cannot do without: it can without a copy of its report."""
-        return [refusal for refusal in self.observed.refusals if "ConfigMap" not in refusal.action]
+    def refused(self, *names: str) -> Refusal | None:
+        """The first refusal of an action on one of these objects."""
+        return next((refusal for refusal in self.observed.refusals if refusal.action.split()[-1] in names), None)
 
     @property
     def ended(self) -> bool:
@@ -85,17 +84,26 @@ class Draft:
         self.wake(until)
         return True
 
-    def waits_for_refusal(self, kind: ConditionType) -> bool:
-        """Says what is refused, if anything, and whether it is too early to try again."""
-        if not self.refusals:
+    def waits_for_refusal(self, kind: ConditionType, *names: str) -> bool:
+        """Says in a condition what of these objects is refused, if anything, and whether it is not yet time to try
+        again.
+        """
+        refusal = self.refused(*names)
+        if refusal is None:
             return False
-        first = self.refusals[0]
-        failure = refusals.failure(first)
+        failure = refusals.failure(refusal)
         self.condition(kind, "False", failure.reason, failure.message)
+        if failure.verdict == "Permanent":
+            self.fail(failure.reason, failure.message)
+            return True
         self.set(state=State.WAITING)
-        again = (first.at or self.now) + self.settings.refusal_retry
+        return self.too_soon(refusal.at)
+
+    def too_soon(self, tried: datetime | None) -> bool:
+        """Whether what was tried in vain at that time is not to be tried again yet."""
+        again = (tried or self.now) + self.settings.refusal_retry
         self.wake(again if again > self.now else self.now + self.settings.refusal_retry)
-        return first.at is not None and self.now < again
+        return tried is not None and self.now < again
 
     def lacks(self, pods: dict[str, tuple[int, int]]) -> str:
         """What the cluster lacks for `pods` (name: how many, GPUs of each), or nothing. An unknown cluster lacks

@@ -23,7 +23,6 @@ def step(draft: Draft) -> bool:
     """Whether the plan stands; if not, what brings it nearer is in the draft, or the job has failed."""
     underway = draft.children.current or draft.status.attempt_start_time is not None
     if draft.status.plan is not None and (underway or draft.status.planned_for == digest(draft.spec)):
-        reports.keep(draft)
         return True
     report = _report(draft)
     if report is None or draft.ended:
@@ -58,17 +57,17 @@ def _size(draft: Draft, report: Report) -> bool:
     try:
         plan = sizing.plan(report, draft.spec.goal, Limits.of(draft.spec), draft.observed.inventory)
     except Infeasible as infeasible:
-        draft.condition(ConditionType.SIZED, "False", infeasible.reason, infeasible.message)
         if infeasible.reason == _TOO_SMALL:  # A cluster can grow; a goal out of reach stays so.
+            draft.condition(ConditionType.SIZED, "False", Reason.INSUFFICIENT_RESOURCES, infeasible.message)
             draft.set(state=State.WAITING)
             draft.wake(draft.now + draft.settings.resize_retry)
             return False
+        draft.condition(ConditionType.SIZED, "False", Reason.INFEASIBLE, infeasible.message)
         draft.fail(Reason.INFEASIBLE, infeasible.message)
         return False
     draft.set(plan=plan, planned_for=digest(draft.spec))
     reason, message = _sized(plan)
     draft.condition(ConditionType.SIZED, "True", reason, message)
-    reports.keep(draft)
     return True
 
 
@@ -104,6 +103,10 @@ def _from_config_map(draft: Draft, name: str) -> Report | None:
 def _from_pod(draft: Draft) -> Report | None:
     draft.set(state=State.PROFILING)
     pod = draft.children.profiler
+    ended = pod is not None and (failures.done(pod) or failures.failed(pod))
+    if draft.spec.run_policy.suspend and not ended:
+        draft.condition(ConditionType.PROFILED, "False", Reason.SUSPENDED)
+        return None
     if pod is None:
         _start(draft)
         return None
@@ -113,7 +116,7 @@ def _from_pod(draft: Draft) -> Report | None:
             ConditionType.PROFILED, "False", Reason.TERMINATING, f"{pod.name} is being deleted; another follows"
         )
         return None
-    if failures.done(pod) or failures.failed(pod):
+    if ended:
         return _result(draft, pod)
     _watch(draft, pod)
     return None
@@ -127,9 +130,7 @@ def _start(draft: Draft) -> None:
             draft.delete(pod)
         _wait_for(draft, name, foreign=not left)
         return
-    if draft.spec.run_policy.suspend:
-        return
-    if draft.waits_for_backoff() or draft.waits_for_refusal(ConditionType.PROFILED):
+    if draft.waits_for_backoff() or draft.waits_for_refusal(ConditionType.PROFILED, name):
         return
     if missing := draft.lacks({"the profiling pod": (1, draft.spec.worker.template.gpus)}):
         draft.set(state=State.WAITING)
@@ -142,7 +143,7 @@ def _start(draft: Draft) -> None:
         draft.condition(ConditionType.PROFILED, "False", Reason.COMMAND_MISSING, str(problem.args[0]))
         draft.fail(Reason.COMMAND_MISSING, str(problem.args[0]))
         return
-    if not draft.refusals:
+    if draft.refused(name) is None:
         draft.condition(ConditionType.PROFILED, "False", Reason.PROFILING, f"{name} is being made")
     draft.actions.append(CreatePod(name, body))
 
@@ -164,11 +165,21 @@ def _result(draft: Draft, pod: Pod) -> Report | None:
     found = reports.read(draft, ReadReport(pod=pod.name), pod.uid)
     if not isinstance(found, ReportProblem):
         return found
-    if failure is None or pod.reason == "DeadlineExceeded":
-        _give_up(draft, f"{failure.message}: {found.message}" if failure else found.message)
+    if failure is None or _said_why(pod):
+        _give_up(draft, found.message)
+    elif pod.reason == "DeadlineExceeded":
+        _give_up(draft, f"{pod.name} took longer than profile.activeDeadlineSeconds: {found.message}")
     else:
         _retry(draft, pod, failure)
     return None
+
+
+def _said_why(pod: Pod) -> bool:
+    """A profiler that ended by itself, or for want of memory, would end so again. One that was killed is worth
+    another try.
+    """
+    end = pod.termination
+    return end is not None and (end.exit_code < 128 or end.reason == "OOMKilled")  # 128 + signal: killed.
 
 
 def _watch(draft: Draft, pod: Pod) -> None:

@@ -18,13 +18,9 @@ def read(draft: Draft, request: ReadReport, origin: str) -> Report | ReportProbl
     """
     observed = draft.observed
     found = observed.report if observed.report_of in ("", origin) else None
-    if found is None:
+    again = isinstance(found, ReportProblem) and request.config_map and not draft.too_soon(found.at)
+    if found is None or again:
         draft.actions.append(request)
-    elif isinstance(found, ReportProblem) and request.config_map and found.at is not None:
-        again = found.at + draft.settings.refusal_retry
-        draft.wake(again)
-        if draft.now >= again:
-            draft.actions.append(request)
     return found
 
 
@@ -41,15 +37,25 @@ def reread(draft: Draft) -> Report | ReportProblem | None:
 
 
 def keep(draft: Draft) -> None:
-    """Copies the report of a profiling pod into a config map, if it is at hand or can still be read."""
+    """Copies a profiling pod's report into a config map, if it is at hand or can still be read, and lets go of a pod
+    that runs on after it.
+    """
     pod, name = draft.children.profiler, objects.report_name(draft.job.name)
-    if name in draft.observed.config_maps or pod is None or pod.deleting or draft.status.profile is None:
+    profile = draft.status.profile
+    if pod is None or pod.deleting or profile is None or profile.source != ProfileSource.POD:
         return
-    if draft.status.profile.source != ProfileSource.POD:
-        return
-    found = read(draft, ReadReport(pod=pod.name), pod.uid)
-    if isinstance(found, Report) and (body := objects.report(draft.job, found)) is not None:
-        draft.actions.append(CreateConfigMap(name, body))
+    if name not in draft.observed.config_maps:
+        refusal = draft.refused(name)
+        if refusal is not None and draft.too_soon(refusal.at):
+            return
+        found = read(draft, ReadReport(pod=pod.name), pod.uid)
+        if found is None:
+            return
+        if isinstance(found, Report) and (body := objects.report(draft.job, found)) is not None:
+            draft.actions.append(CreateConfigMap(name, body))
+            return
+    if pod.phase in ("Pending", "Running"):
+        draft.delete(pod)  # A sidecar holds on to its GPUs.
 
 
 def summary(report: Report, digest: str, source: ProfileSource, now: datetime) -> ProfileStatus:

@@ -132,6 +132,9 @@ def _end_old(draft: Draft) -> None:
     """The whole of an earlier attempt is gone before the next begins: its pods have the same names, and may hold the
     same checkpoint.
     """
+    old = [pod.name for pod in draft.children.old]
+    if draft.waits_for_refusal(ConditionType.PODS_READY, *old):
+        return
     for pod in draft.children.old:
         draft.delete(pod)
     _keep_waiting(draft, Reason.TERMINATING, f"{len(draft.children.old)} pods of an earlier attempt are not gone yet")
@@ -158,7 +161,8 @@ def _missing(draft: Draft, planned: tuple[Member, ...], done: frozenset[Member])
     if draft.waits_for_backoff():
         _keep_waiting(draft, Reason.BACKOFF, "the next attempt waits for its time")
         return True
-    if draft.waits_for_refusal(ConditionType.PODS_READY) or _too_small(draft, planned):
+    names = [draft.job.name, *(pod_name(draft.job.name, member) for member in missing)]
+    if draft.waits_for_refusal(ConditionType.PODS_READY, *names) or _too_small(draft, planned):
         return True
     if draft.job.name not in draft.observed.services:
         draft.actions.append(CreateService(draft.job.name, objects.service(draft.job)))
@@ -167,7 +171,7 @@ def _missing(draft: Draft, planned: tuple[Member, ...], done: frozenset[Member])
         body = pods.pod(draft.job, draft.spec, draft.plan, draft.status.attempt, member, cluster)
         draft.actions.append(CreatePod(body["metadata"]["name"], body))
     draft.set(backoff_until=None)
-    return bool(draft.refusals)
+    return draft.refused(*names) is not None
 
 
 def _name_taken(draft: Draft, missing: list[Member]) -> bool:
