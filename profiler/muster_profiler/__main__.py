@@ -12,6 +12,7 @@ from typing import Any
 from muster_profiler import profile, progress, report
 from muster_profiler.failures import OUT_OF_MEMORY, Problem
 
+ENDED_EARLY = "the profile was ended from outside before its first result"
 KILLED = "the container was killed while this mini-batch was profiled: most likely it ran out of memory"
 
 
@@ -39,7 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(asked.termination_log, problem)
     except _Terminated:
         if not any("computeTime" in point for point in run.points):
-            return _fail(asked.termination_log, Problem("Terminated", "the profile was ended from outside before its first result"))
+            return _fail(
+                asked.termination_log,
+                Problem("Terminated", ENDED_EARLY),
+            )
         found = run.report()
     _publish(found, asked.report, asked.termination_log)
     return 0
@@ -49,7 +53,7 @@ class _Terminated(Exception):
     pass
 
 
-def _terminated(signal_number: int, frame: Any) -> None:
+def _terminated(_signal: int, _frame: Any) -> None:
     raise _Terminated
 
 
@@ -63,12 +67,26 @@ def _parser() -> argparse.ArgumentParser:
         front = fronts.add_parser(name, help=text, description=text)
         front.add_argument("--report", metavar="FILE", help="also write the report here")
         front.add_argument("--termination-log", metavar="FILE", help="write a summary of at most 4096 bytes here")
-        front.add_argument("--minibatch", type=_sizes, metavar="32,64,128", default=_default("MINIBATCHES", _sizes, None))
-        front.add_argument("--warmup-steps", type=_count, metavar="N", default=_default("WARMUP_STEPS", _count, None),
-                           help="iterations before timing (default: until steady)")
-        front.add_argument("--steps", type=_count, metavar="N", default=_default("STEPS", _count, 20),
-                           help="iterations timed of each kind (default: 20)")
-        front.add_argument("--deadline-seconds", type=_count, metavar="N", default=_default("DEADLINE_SECONDS", _count, 600))
+        front.add_argument(
+            "--minibatch", type=_sizes, metavar="32,64,128", default=_default("MINIBATCHES", _sizes, None)
+        )
+        front.add_argument(
+            "--warmup-steps",
+            type=_count,
+            metavar="N",
+            default=_default("WARMUP_STEPS", _count, None),
+            help="iterations before timing (default: until steady)",
+        )
+        front.add_argument(
+            "--steps",
+            type=_count,
+            metavar="N",
+            default=_default("STEPS", _count, 20),
+            help="iterations timed of each kind (default: 20)",
+        )
+        front.add_argument(
+            "--deadline-seconds", type=_count, metavar="N", default=_default("DEADLINE_SECONDS", _count, 600)
+        )
         front.add_argument("--progress", choices=sorted(progress.WAYS), default="plain")
         front.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
     return parser

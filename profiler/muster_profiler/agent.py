@@ -4,10 +4,10 @@ memory, and ends the script once enough is known.
 An iteration is what lies between two batch fetches with at least one optimiser step in between: with gradient
 accumulation it spans several fetches, with several optimisers several steps. `Clock` knows the fallbacks.
 
-T_C and T_O come from *frozen-loader differencing*: short blocks of the script as it is alternate with blocks in which its
-loader hands out batches that it handed out before. The second kind costs compute alone; the difference is the overhead,
-including what loader workers steal from the compute, which no measurement of waiting sees. Blocks alternate because a
-machine drifts.
+T_C and T_O come from *frozen-loader differencing*: short blocks of the script as it is alternate with blocks in which
+its loader hands out batches that it handed out before. The second kind costs compute alone; the difference is the
+overhead, including what loader workers steal from the compute, which no measurement of waiting sees. Blocks alternate
+because a machine drifts.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Agent:
         elif self.mode == FROZEN:
             self.step_mark = self.framework.mark()
 
-    def step_end(self, optimizer: object, closure: bool) -> None:
+    def step_end(self, closure: bool) -> None:
         self.depth = max(0, self.depth - 1)
         if self.depth or self.stopped:
             return

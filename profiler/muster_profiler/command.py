@@ -26,7 +26,9 @@ def mentions(arguments: list[str], environment: Mapping[str, str]) -> bool:
     return any(VARIABLE in text for text in [*arguments, *environment.values()])
 
 
-def applied(arguments: list[str], environment: Mapping[str, str], mini_batch: int | None) -> tuple[list[str], dict[str, str]]:
+def applied(
+    arguments: list[str], environment: Mapping[str, str], mini_batch: int | None
+) -> tuple[list[str], dict[str, str]]:
     """Arguments and environment of one trial. None: the script keeps its own batch size."""
     if mini_batch is None:
         return list(arguments), dict(environment)

@@ -32,13 +32,14 @@ SIGNS = (
         "SharedMemory",
         r"out of shared memory|insufficient shared memory|unable to (open|write to|allocate) shared memory|"
         r"killed by signal: Bus error",
-        "the loader's workers ran out of shared memory: mount an emptyDir with medium Memory at /dev/shm, or lower num_workers",
+        "the loader's workers ran out of shared memory: mount an emptyDir with medium Memory at /dev/shm, "
+        "or lower num_workers",
     ),
     (
         OUT_OF_MEMORY,
         r"OutOfMemoryError|out of memory|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|"
-        r"DefaultCPUAllocator: (can't allocate|not enough) memory|std::bad_alloc|\bMemoryError\b|Cannot allocate memory|"
-        r"DataLoader worker \(pid.*\) is killed by signal: Killed",
+        r"DefaultCPUAllocator: (can't allocate|not enough) memory|std::bad_alloc|\bMemoryError\b|"
+        r"Cannot allocate memory|DataLoader worker \(pid.*\) is killed by signal: Killed",
         "out of memory",
     ),
     (
@@ -57,7 +58,7 @@ def why(outcome: Outcome) -> Failure:
     said = "%s: %s" % (error["type"], error["message"]) if error else ""
     if outcome.over_limit:
         return Failure(OUT_OF_MEMORY, "out of memory: ended when its container came within 3 % of its memory limit")
-    if outcome.status == -9 and not outcome.timed_out or outcome.status == 137:
+    if (outcome.status == -9 and not outcome.timed_out) or outcome.status == 137:
         return Failure(OUT_OF_MEMORY, "out of memory: the kernel killed the script (SIGKILL)")
     if error.get("type") == "ProfilerFault":
         return Failure("ProfilerFault", "the profiler failed, not the script: %s. Please report it" % error["message"])
@@ -65,9 +66,16 @@ def why(outcome: Outcome) -> Failure:
         match = re.search(pattern, said or outcome.tail) if outcome.status or error else None
         if match:
             text = message.format(last=_last_line(said or outcome.tail), match=match.group(0))
-            return Failure(reason, text if reason != OUT_OF_MEMORY else "%s: %s" % (text, _line_with(said or outcome.tail, pattern)))
+            return Failure(
+                reason,
+                text if reason != OUT_OF_MEMORY else "%s: %s" % (text, _line_with(said or outcome.tail, pattern)),
+            )
     if outcome.timed_out:
-        stage = "after %d iterations" % result["iterations"] if result and result["iterations"] else "before its first iteration"
+        stage = (
+            "after %d iterations" % result["iterations"]
+            if result and result["iterations"]
+            else "before its first iteration"
+        )
         return Failure(
             "DeadlineExceeded",
             "the script was still running %s when its %.0f s were over: raise profile.activeDeadlineSeconds "
@@ -83,7 +91,8 @@ def why(outcome: Outcome) -> Failure:
         return Failure(
             "NoFramework",
             "no process of the command imported PyTorch with the profiler in place. Is it a training script, started "
-            "without `python -I` or `-E` and with PYTHONPATH kept? Another framework can take part by writing the report itself",
+            "without `python -I` or `-E` and with PYTHONPATH kept? Another framework can take part by writing the "
+            "report itself",
         )
     return Failure("NoIterations", _no_iterations(result))
 
@@ -93,8 +102,9 @@ def _no_iterations(result: dict[str, object]) -> str:
     assert isinstance(seen, dict)
     if not any(seen.values()):
         return (
-            "the script ended without fetching a batch from a DataLoader, stepping a torch optimiser or calling backward: "
-            "nothing to time. If it trains in another way, declare an entry point (python -m muster_profiler entry package.module:function)"
+            "the script ended without fetching a batch from a DataLoader, stepping a torch optimiser or calling "
+            "backward: nothing to time. If it trains in another way, declare an entry point "
+            "(python -m muster_profiler entry package.module:function)"
         )
     return (
         "the script ended after {fetches} batches, {steps} optimiser steps and {backwards} backward passes: too few to "

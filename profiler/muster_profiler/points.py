@@ -18,7 +18,9 @@ def point(mini_batch: int, outcome: Outcome) -> tuple[dict[str, Any], Failure | 
     result = outcome.results[0] if outcome.results else None
     cycles = Cycles(result["cycles"]) if result else Cycles([])
     compute = cycles.compute()
-    failed = outcome.over_limit or (result is not None and (result["ended"] == "crashed" or result["memory"].get("outOfMemory", 0)))
+    failed = outcome.over_limit or (
+        result is not None and (result["ended"] == "crashed" or result["memory"].get("outOfMemory", 0))
+    )
     if result is None or compute is None or failed or (not result["final"] and not outcome.timed_out):
         failure = why(outcome)
         return {"miniBatch": mini_batch, "fits": False, "problem": failure.message}, failure
@@ -60,7 +62,9 @@ def _parts(result: dict[str, Any], cycles: Cycles) -> dict[str, int]:
 
 
 def _memory(measured: dict[str, int]) -> dict[str, int] | None:
-    phases = {key: measured[key] for key in ("forwardBackwardBytes", "optimizerStepBytes") if key in measured}
+    phases: dict[str, int] = {
+        key: measured[key] for key in ("forwardBackwardBytes", "optimizerStepBytes") if key in measured
+    }
     if not phases:
         return None
     peak = max([*phases.values(), measured.get("startUpBytes", 0)])

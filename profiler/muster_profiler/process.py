@@ -15,7 +15,7 @@ from typing import IO, Any, Callable, Mapping
 from muster_profiler import host, trial
 
 FORWARDED = 256 << 10
-"""Bytes of a trial's output that go to the log; the rest is counted. A flood must not push the report out of the log."""
+"""Bytes of a trial's output that go to the log; the rest is counted, so that no flood pushes the report out."""
 TAIL = 16 << 10
 GRACE_SECONDS = 8.0
 """For a script to end by itself after its result is complete (checkpoints, `finally`), before it is killed."""
@@ -67,7 +67,7 @@ def run(
     settings: trial.Settings,
     timeout: float,
     forward: bool = True,
-    watch: Callable[[dict[str, Any]], None] = lambda result: None,
+    watch: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> Outcome:
     """Run one trial to its end.
 
@@ -85,7 +85,12 @@ def run(
         "TMPDIR": settings.directory,
     }
     process = subprocess.Popen(
-        arguments, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        arguments,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
     assert process.stdout is not None
     _killed_first(process.pid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -42,7 +41,7 @@ class Profile:
     environment: Mapping[str, str]
     options: Options
     tell: Tell
-    note: Callable[[dict[str, Any] | None, int | None], None] = lambda report, mini_batch: None
+    note: Callable[[dict[str, Any] | None, int | None], None] = lambda *_: None
     points: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[dict[str, str]] = field(default_factory=list)
     last: dict[str, Any] | None = None
@@ -61,7 +60,7 @@ class Profile:
         self.tell("begin", candidates=len(candidates), miniBatches=[c for c in candidates if c])
         for number, mini_batch in enumerate(candidates, 1):
             left = len(candidates) - number + 1
-            reason = self._why_stop(left)
+            reason = self._why_stop()
             if reason:
                 text = "not tried: %s" % ", ".join(str(c) for c in candidates[number - 1 :])
                 self._warn("CandidatesSkipped", "%s: %s" % (text, reason))
@@ -95,7 +94,7 @@ class Profile:
     def _remaining(self) -> float:
         return self.options.deadline_seconds - RESERVE_SECONDS - (time.monotonic() - self.began)
 
-    def _why_stop(self, left: int) -> str | None:
+    def _why_stop(self) -> str | None:
         """Why no further (larger) candidate is tried."""
         if self._remaining() <= 0:
             return "the deadline of %.0f s came first" % self.options.deadline_seconds
@@ -112,10 +111,14 @@ class Profile:
         if result and result["ended"] == "early" and result["iterations"] >= SHORTEST and not _both(result):
             # The script is short: try once more, with blocks that its length allows.
             short = max(1, result["iterations"] // 6)
-            again = self._trial(mini_batch, left, dict(settings, warmup_steps=short, block=min(3, short), steps=2 * short))
+            again = self._trial(
+                mini_batch, left, dict(settings, warmup_steps=short, block=min(3, short), steps=2 * short)
+            )
             if again.results and _both(again.results[0]):
                 outcome, result = again, again.results[0]
-            self._warn("ScriptEndsEarly", "The script ended after %d iterations: fewer were timed." % result["iterations"])
+            self._warn(
+                "ScriptEndsEarly", "The script ended after %d iterations: fewer were timed." % result["iterations"]
+            )
         found, failure = point(mini_batch or _own_batch(result) or 1, outcome)
         self.points.append(found)
         self.durations.append(outcome.seconds)
@@ -139,8 +142,10 @@ class Profile:
                 arguments, environment, trial.Settings(directory=directory, **settings), timeout, self.options.forward
             )
         except OSError as error:
-            raise Problem("CommandNotFound", "cannot start %s: %s. Is it in the image, by that path?" % (
-                self.arguments[0], error.strerror)) from error
+            raise Problem(
+                "CommandNotFound",
+                "cannot start %s: %s. Is it in the image, by that path?" % (self.arguments[0], error.strerror),
+            ) from error
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -151,14 +156,17 @@ class Profile:
         """Say what the reader of the numbers must know."""
         loader = result["loaderBatchSize"]
         if mini_batch and loader and loader != mini_batch:
-            self._warn("MiniBatchMismatch", "The command was given %d, but its loader makes batches of %d." % (mini_batch, loader))
+            self._warn(
+                "MiniBatchMismatch",
+                "The command was given %d, but its loader makes batches of %d." % (mini_batch, loader),
+            )
         if not mini_batch and not _own_batch(result):
             self._warn("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1.")
         if not result["frozen"]:
             self._warn(
                 "OverheadUnknown",
-                "No DataLoader whose batches could be repeated was seen (clock: %s): overhead time could not be told from "
-                "compute time and is given as 0." % result["clock"],
+                "No DataLoader whose batches could be repeated was seen (clock: %s): overhead time could not be told "
+                "from compute time and is given as 0." % result["clock"],
             )
         if not found["steady"]:
             self._warn("NotSteady", "Iteration times drifted by more than 10 % during the measurement.")
@@ -170,12 +178,17 @@ class Profile:
 
     def _problem(self) -> Problem:
         if not self.failures:
-            return Problem("DeadlineExceeded", "the deadline of %.0f s left no time for a trial" % self.options.deadline_seconds)
+            return Problem(
+                "DeadlineExceeded", "the deadline of %.0f s left no time for a trial" % self.options.deadline_seconds
+            )
         first = self.failures[0]
         if all(failure.reason == OUT_OF_MEMORY for failure in self.failures):
             sizes = ", ".join(str(p["miniBatch"]) for p in self.points) if self.applies else "the script's own"
-            return Problem(OUT_OF_MEMORY, "no candidate mini-batch (%s) fits: %s. Give smaller candidates or more memory" % (
-                sizes, first.message))
+            return Problem(
+                OUT_OF_MEMORY,
+                "no candidate mini-batch (%s) fits: %s. Give smaller candidates or more memory"
+                % (sizes, first.message),
+            )
         return Problem(first.reason, first.message)
 
 

@@ -27,13 +27,19 @@ def _sentence(event: str, facts: dict[str, Any]) -> str | None:
     batch = "mini-batch %s" % (facts.get("miniBatch") or "of the script")
     state = facts.get("state")
     if event == "begin":
-        return "%d candidate(s): %s" % (facts["candidates"], ", ".join(map(str, facts["miniBatches"])) or "the script's own")
+        return "%d candidate(s): %s" % (
+            facts["candidates"],
+            ", ".join(map(str, facts["miniBatches"])) or "the script's own",
+        )
     if event == "trial" and state == "started":
         return "%s (%d of %d)" % (batch, facts["trial"], facts["trials"])
     if event == "trial" and state == "done":
         return "%s: compute %.1f ms, overhead %.1f ms an iteration, peak %.2f GiB%s" % (
-            batch, facts["computeMicroseconds"] / 1e3, facts["overheadMicroseconds"] / 1e3,
-            facts["peakMemoryBytes"] / (1 << 30), "" if facts["steady"] else ", not steady",
+            batch,
+            facts["computeMicroseconds"] / 1e3,
+            facts["overheadMicroseconds"] / 1e3,
+            facts["peakMemoryBytes"] / (1 << 30),
+            "" if facts["steady"] else ", not steady",
         )
     if event == "trial" and state == "failed":
         return "%s: %s" % (batch, facts["problem"])

@@ -101,7 +101,9 @@ def _short_texts(report: dict[str, Any]) -> None:
 def _peak_only(report: dict[str, Any]) -> None:
     for point in report["points"]:
         if point.get("memory"):
-            point["memory"] = {key: point["memory"][key] for key in ("peakBytes", "marginBytes") if key in point["memory"]}
+            point["memory"] = {
+                key: point["memory"][key] for key in ("peakBytes", "marginBytes") if key in point["memory"]
+            }
 
 
 _REDUCTIONS = (

@@ -24,9 +24,7 @@ def summarise(values: Sequence[float], interval: tuple[float, float] | None = No
     The interval is between order statistics (binomial), unless one is given."""
     ordered = sorted(values)
     count = len(ordered)
-    lower, middle, upper = (
-        statistics.quantiles(ordered, n=4, method="inclusive") if count > 1 else [ordered[0]] * 3
-    )
+    lower, middle, upper = statistics.quantiles(ordered, n=4, method="inclusive") if count > 1 else [ordered[0]] * 3
     if interval is None:
         reach = 0.98 * math.sqrt(count)
         low = max(0, math.floor(count / 2 - reach))
@@ -95,15 +93,20 @@ class Cycles:
         differences = [max(0.0, value - base) for value in above]
         middle = max(0.0, statistics.median(above) - base)
         low, high = _interval(self.blocks(more), self.blocks(less))
-        return dict(summarise(differences, (low, high)), medianNanoseconds=round(middle),
-                    intervalLowNanoseconds=round(min(low, middle)), intervalHighNanoseconds=round(max(high, middle)))
+        return dict(
+            summarise(differences, (low, high)),
+            medianNanoseconds=round(middle),
+            intervalLowNanoseconds=round(min(low, middle)),
+            intervalHighNanoseconds=round(max(high, middle)),
+        )
 
 
 def _interval(above: list[list[int]], below: list[list[int]]) -> tuple[float, float]:
     """95 % interval of the difference of medians, by resampling whole blocks: iterations within one are alike."""
     draw = random.Random(0)
     differences = sorted(
-        statistics.median(_resampled(above, draw)) - statistics.median(_resampled(below, draw)) for _ in range(RESAMPLES)
+        statistics.median(_resampled(above, draw)) - statistics.median(_resampled(below, draw))
+        for _ in range(RESAMPLES)
     )
     return max(0.0, differences[RESAMPLES // 40]), max(0.0, differences[-1 - RESAMPLES // 40])
 

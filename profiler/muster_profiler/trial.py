@@ -13,8 +13,8 @@ from typing import Any
 SETTINGS = "MUSTER_PROFILE_TRIAL"
 
 WARM, NATURAL, FROZEN, RESIDENT, MEMORY, STOP = "warm", "natural", "frozen", "resident", "memory", "stop"
-"""What an iteration was for: warming up; timed as the script is; timed with the loader's batches repeated; the same with
-the batches already on the device; watched for peak memory; the last."""
+"""What an iteration was for: warming up; timed as the script is; timed with the loader's batches repeated; the same
+with the batches already on the device; watched for peak memory; the last."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,8 +45,8 @@ class Timing(Tolerant):
 
 
 class OverheadParts(Tolerant):
-    """The iteration by its steps, as far as they could be told apart: loading, preparation and copying make up the overhead;
-    the local update is a part of the compute time, named so that it can be pointed at."""
+    """The iteration by its steps, as far as they could be told apart: loading, preparation and copying make up the
+    overhead; the local update is a part of the compute time, named so that it can be pointed at."""
 
     load_nanoseconds: Nanoseconds | None = None
     prepare_nanoseconds: Nanoseconds | None = None

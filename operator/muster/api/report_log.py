@@ -1,8 +1,8 @@
 """Finds the profile report in what a profiling pod leaves behind: its log and its termination message.
 
-Both come out of a user's container: the log may be flooded, rotated, cut, or hold lines that only look like a report. The
-termination message, where the profiler could write it, says by its digest which report is the true one, and is itself a
-report small enough to always get through. Nothing here trusts more than the report's schema.
+Both come out of a user's container: the log may be flooded, rotated, cut, or hold lines that only look like a report.
+The termination message, where the profiler could write it, says by its digest which report is the true one, and is
+itself a report small enough to always get through. Nothing here trusts more than the report's schema.
 """
 
 import hashlib
@@ -23,6 +23,8 @@ MAX_CANDIDATES = 16
 """Lines that look like a report's end are tried from the last backwards, this many."""
 
 _PART = re.compile(rf"^{MARKER}-PART (\d{{1,4}})/(\d{{1,4}}) (.*)$")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_REASON = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
 _END = re.compile(rf"^{MARKER}-END (\d{{1,4}}) (sha256:[0-9a-f]{{64}})$")
 
 
@@ -38,8 +40,8 @@ class ReportError(ValueError):
 def read(log_text: str, termination_message: str) -> tuple[Report, str]:
     """The report of a profiling pod, and its digest.
 
-    The whole report is taken from the log when its digest is the one that the termination message names; else the summary
-    in the termination message; else, where there is no summary, the last valid report of the log.
+    The whole report is taken from the log when its digest is the one that the termination message names; else the
+    summary in the termination message; else, where there is no summary, the last valid report of the log.
 
     :raises ReportError: the profiler says why it failed, or nothing usable was left
     """
@@ -60,9 +62,7 @@ def read(log_text: str, termination_message: str) -> tuple[Report, str]:
     content = termination_message.strip()
     report = _parsed(content)
     if isinstance(report, Report):
-        return report, named if isinstance(named, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", named) else digest(
-            content
-        )
+        return report, named if isinstance(named, str) and _DIGEST.fullmatch(named) else digest(content)
     raise ReportError(f"The profile's summary in the pod's termination message is not valid: {report}")
 
 
@@ -97,9 +97,7 @@ def _termination(message: str) -> dict[str, Any] | None:
     problem = content.get("problem")
     if isinstance(problem, dict) and isinstance(problem.get("message"), str):
         reason = problem.get("reason")
-        known = (
-            reason if isinstance(reason, str) and re.fullmatch(r"[A-Z][A-Za-z0-9]{0,63}", reason) else "ProfilerFailed"
-        )
+        known = reason if isinstance(reason, str) and _REASON.fullmatch(reason) else "ProfilerFailed"
         raise ReportError(_sentence(problem["message"]), known)
     return content if "format" in content else None
 
@@ -141,9 +139,8 @@ def _joined(lines: list[str], end: int, count: int) -> str | None:
             return None
         if len(parts) == count:
             break
-    return (
-        "".join(parts[number] for number in range(1, count + 1)) if parts.keys() == set(range(1, count + 1)) else None
-    )
+    wanted = range(1, count + 1)
+    return "".join(parts[number] for number in wanted) if parts.keys() == set(wanted) else None
 
 
 def _parsed(content: str) -> Report | str:

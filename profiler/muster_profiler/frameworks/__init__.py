@@ -1,7 +1,7 @@
 """The seam between the profiler's core and a training framework.
 
-The core (`agent`) knows iterations, blocks and results; a `Framework` knows where an iteration's events come from, what a
-batch is made of, how time and memory are read on its device, and which parameters are learnt.
+The core (`agent`) knows iterations, blocks and results; a `Framework` knows where an iteration's events come from, what
+a batch is made of, how time and memory are read on its device, and which parameters are learnt.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Events(Protocol):
 
     def step_begin(self, optimizer: object) -> None: ...
 
-    def step_end(self, optimizer: object, closure: bool) -> None: ...
+    def step_end(self, closure: bool) -> None: ...
 
     def backward(self) -> None: ...
 
@@ -85,7 +85,7 @@ class Framework(Protocol):
         """The leading dimension of the batch's first tensor."""
 
     def again(self, kept: Any, resident: bool) -> Any:
-        """The batch as it was when it was kept, whatever the script did to it since; `resident`: already on the device."""
+        """The batch as it was when kept, whatever the script did to it since; `resident`: already on the device."""
 
     def resident_differs(self) -> bool:
         """Whether the device has its own memory, so that copying batches to it takes time."""

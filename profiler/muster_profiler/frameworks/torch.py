@@ -46,7 +46,7 @@ class _Source:
 
 @dataclasses.dataclass
 class _Kept:
-    """A batch as it was: `shape` is a deep copy that holds `tensors`; `live` are the ones the script gets, per place."""
+    """A batch as it was: `shape` is a deep copy that holds `tensors`; `live` are those the script gets, per place."""
 
     shape: Any
     tensors: list[Any]
@@ -103,7 +103,7 @@ class Torch:
         base.__init__, base.__next__, base._reset = __init__, __next__, _reset
 
     def _hook_optimizers(self, events: Events) -> None:
-        def begin(optimizer: Any, args: Any, kwargs: Any) -> None:
+        def begin(optimizer: Any, _args: Any, _kwargs: Any) -> None:
             self._note_gradients(optimizer)
             events.step_begin(optimizer)
 
@@ -111,7 +111,7 @@ class Torch:
             closure = any(callable(value) for value in args[1:2]) or callable(kwargs.get("closure"))
             if closure:
                 self._note_gradients(optimizer)
-            events.step_end(optimizer, closure)
+            events.step_end(closure)
 
         plain_init = torch.optim.Optimizer.__init__
 

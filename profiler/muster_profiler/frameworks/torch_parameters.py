@@ -18,33 +18,24 @@ def describe(optimizers: list[Any], with_gradient: dict[int, Any]) -> dict[str, 
     :param with_gradient: by id, the parameters that were seen with a gradient; empty if none could be seen
     """
     stepped = {id(p): p for o in optimizers for group in o.param_groups for p in group["params"]}
-    named = _named(stepped)
-    storages: set[tuple[int, int]] = set()
-    tensors = []
-    for name, parameter in named:
+    tensors, total = [], 0
+    places: set[tuple[int, int]] = set()
+    for name, parameter in _named(stepped):
         place = (parameter.data_ptr(), parameter.numel())
-        if parameter.numel() and place[0] and place in storages:
+        if place in places and place[0]:
             continue
-        storages.add(place)
+        places.add(place)
         trainable = parameter.requires_grad and (not stepped or id(parameter) in stepped)
-        if with_gradient and trainable:
-            trainable = id(parameter) in with_gradient
+        if with_gradient:
+            trainable = trainable and id(parameter) in with_gradient
         gradient = getattr(with_gradient.get(id(parameter)), "grad", None)
-        width = gradient.element_size() if gradient is not None else parameter.element_size()
-        size = parameter.numel() * width
-        tensors.append({"name": name[-512:], "elements": parameter.numel(), "bytes": size, "trainable": bool(trainable)})
-    return {
-        "bytes": sum(p.numel() * p.element_size() for p in _distinct(named)),
-        "exchangedBytes": sum(tensor["bytes"] for tensor in tensors if tensor["trainable"]),
-        "tensors": tensors,
-    }
-
-
-def _distinct(named: list[tuple[str, Any]]) -> list[Any]:
-    seen: dict[tuple[int, int], Any] = {}
-    for name, parameter in named:
-        seen.setdefault((parameter.data_ptr(), parameter.numel()) if parameter.data_ptr() else (id(parameter), 0), parameter)
-    return list(seen.values())
+        size = parameter.numel() * (gradient if gradient is not None else parameter).element_size()
+        total += parameter.numel() * parameter.element_size()
+        tensors.append(
+            {"name": name[-512:], "elements": parameter.numel(), "bytes": size, "trainable": bool(trainable)}
+        )
+    exchanged = sum(tensor["bytes"] for tensor in tensors if tensor["trainable"])
+    return {"bytes": total, "exchangedBytes": exchanged, "tensors": tensors}
 
 
 def _named(stepped: dict[int, Any]) -> list[tuple[str, Any]]:

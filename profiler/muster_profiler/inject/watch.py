@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 from types import ModuleType, TracebackType
-from typing import Any, Sequence
+from typing import Any
 
 from muster_profiler import agent, frameworks, trial
 
@@ -22,7 +22,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self.searching = False
 
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+    def find_spec(self, fullname: str, *_: Any) -> Any:
         if fullname not in frameworks.MODULES or self.searching:
             return None
         self.searching = True

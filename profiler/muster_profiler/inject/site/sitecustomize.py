@@ -12,7 +12,7 @@ def _chain() -> None:
     kept = list(sys.path)
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _here]
     try:
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
