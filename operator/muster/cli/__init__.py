@@ -1,7 +1,7 @@
 """The command line, `muster` and `kubectl muster`.
 
-Every command's words stand in `muster.cli.app`, what it does in a module of its own that is imported when it is called, so that
-`muster --help` is quick. Exit codes: 0 done, 1 it failed, 2 wrong usage, 3 infeasible.
+Every command's words stand in `muster.cli.app`, what it does in a module of its own that is imported when it is called,
+so that `muster --help` is quick. Exit codes: 0 done, 1 it failed, 2 wrong usage, 3 infeasible, 130 interrupted.
 """
 
 import sys

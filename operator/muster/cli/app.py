@@ -10,7 +10,7 @@ import muster
 
 app = typer.Typer(
     name="muster",
-    help="Sizes distributed training jobs: profiles the script, then chooses workers, parameter servers and mini-batch.",
+    help="Sizes distributed training: profiles the script, then chooses workers, parameter servers and mini-batch.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -40,16 +40,21 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     pass
 
 
 @app.command()
 def profile(
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The training script as it is started.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="The training script as it is started.")
+    ],
     minibatch: Annotated[
-        str | None, typer.Option(help="Mini-batches to try, 32,64,128: each is put where the command says $(MUSTER_MINIBATCH).")
+        str | None,
+        typer.Option(help="Mini-batches to try, 32,64,128: each is put where the command says $(MUSTER_MINIBATCH)."),
     ] = None,
     warmup_steps: Annotated[int, typer.Option(min=0, help="Iterations at each mini-batch before measuring.")] = 5,
     steps: Annotated[int, typer.Option(min=4, help="Iterations measured at each mini-batch.")] = 20,
@@ -60,7 +65,12 @@ def profile(
     from muster.cli import profile as implementation
 
     implementation.run(
-        command, minibatch=minibatch, warmup_steps=warmup_steps, steps=steps, deadline_seconds=deadline_seconds, report=report
+        command,
+        minibatch=minibatch,
+        warmup_steps=warmup_steps,
+        steps=steps,
+        deadline_seconds=deadline_seconds,
+        report=report,
     )
 
 
@@ -71,7 +81,9 @@ def plan(
         Path | None, typer.Option(help="A report.json. Default: the file's own ConfigMap, where the job names one.")
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="Format.")] = Output.TABLE,
-    plot: Annotated[Path | None, typer.Option(help="Also draw the curves behind the choice into this file (png, svg, pdf).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the curves behind the choice into this file (png, svg, pdf).")
+    ] = None,
 ) -> None:
     """Compute a job's plan from a profile, without a cluster."""
     from muster.cli import plan as implementation
@@ -86,7 +98,9 @@ def run(
         Path | None, typer.Option("--directory", "-C", help="Where the commands run. Default: the file's folder.")
     ] = None,
     profile: Annotated[Path | None, typer.Option(help="A report.json in place of profiling.")] = None,
-    logs: Annotated[Path, typer.Option(help="Where every process's log goes, in a folder of the job's name.")] = Path("muster-run"),
+    logs: Annotated[Path, typer.Option(help="Where every process's log goes, in a folder of the job's name.")] = Path(
+        "muster-run"
+    ),
 ) -> None:
     """Run a whole job on this machine: profile, plan, then workers and servers as processes."""
     from muster.cli import run as implementation
@@ -133,7 +147,9 @@ def explain(job: Name, namespace: Namespace = None, context: Context = None, kub
 @app.command()
 def logs(
     job: Name,
-    role: Annotated[str | None, typer.Option(help="worker, server, chief, evaluator, scheduler or profiler. Default: all.")] = None,
+    role: Annotated[
+        str | None, typer.Option(help="worker, server, chief, evaluator, scheduler or profiler. Default: all.")
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the pods end.")] = False,
     namespace: Namespace = None,
     context: Context = None,

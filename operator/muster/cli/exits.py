@@ -10,6 +10,7 @@ class Code(IntEnum):
     FAILED = 1
     USAGE = 2
     INFEASIBLE = 3
+    INTERRUPTED = 130  # as a shell reports Ctrl-C
 
 
 class Exit(Exception):

@@ -1,5 +1,6 @@
-"""From a YAML file to TrainingJobs, with errors that name the file, the line and the field: what is refused here is what the cluster
-would refuse, only earlier and by line.
+"""From a YAML file to TrainingJobs, with errors that name the file, the line and the field.
+
+What is refused here is what the cluster would refuse, only earlier and by line.
 """
 
 import difflib
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from muster.api import labels
 from muster.api.crd import NAME_RULE
 from muster.api.job import TrainingJobSpec
+from muster.cli.exits import Code, Exit
 
 _NAME = re.compile(rf"(?=.{{1,{labels.LONGEST_JOB_NAME}}}$)[a-z]([-a-z0-9]*[a-z0-9])?")
 _METADATA = {"name", "namespace", "labels", "annotations", "generateName", "finalizers"}
@@ -23,8 +25,11 @@ _METADATA = {"name", "namespace", "labels", "annotations", "generateName", "fina
 Loc = tuple[str | int, ...]
 
 
-class ManifestError(Exception):
+class ManifestError(Exit):
     """What is wrong with a file: one line of text a problem, each with the file's line where that is known."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Code.USAGE, message)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Documents:
-    """What a file holds: its TrainingJobs, the data of its ConfigMaps (a job can name one as its profile), and the kinds of the rest."""
+    """What a file holds: TrainingJobs, data of ConfigMaps (a job can name one as its profile), kinds of the rest."""
 
     jobs: tuple[Manifest, ...]
     config_maps: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -48,10 +53,12 @@ class Documents:
 
 
 def load(path: Path) -> Documents:
-    """Read a file (`-`: standard input). Raises ManifestError with all that is wrong in it, at least one TrainingJob being needed."""
+    """Read a file (`-`: standard input). ManifestError with all that is wrong in it, or without a TrainingJob."""
     where, text = _read(path)
     try:
-        nodes = [node for node in yaml.compose_all(text, Loader=yaml.CSafeLoader) if node.tag != "tag:yaml.org,2002:null"]
+        nodes = [
+            node for node in yaml.compose_all(text, Loader=yaml.CSafeLoader) if node.tag != "tag:yaml.org,2002:null"
+        ]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise ManifestError(f"{where}:{mark.line + 1 if mark else 1}: not YAML: {error.problem}") from None
@@ -142,7 +149,14 @@ class _Document:
         body, found = self.body, []
         for key, expected in (("apiVersion", labels.API_VERSION), ("kind", labels.KIND)):
             if body.get(key) != expected:
-                found.append(self._at((key,), f"must be {expected}, not {body.get(key)}" if key in body else f"missing: write {key}: {expected}"))
+                found.append(
+                    self._at(
+                        (key,),
+                        f"must be {expected}, not {body.get(key)}"
+                        if key in body
+                        else f"missing: write {key}: {expected}",
+                    )
+                )
         allowed = ["apiVersion", "kind", "metadata", "spec", "status"]
         found += [self._unknown((key,), allowed) for key in body if key not in allowed]
         metadata = body.get("metadata")
@@ -185,7 +199,9 @@ class _Document:
             for key, value in node.value:
                 name = str(key.value)
                 if name in seen and name != "<<":
-                    found.append((key.start_mark.line + 1, self._text(key.start_mark.line + 1, (*loc, name), "given twice")))
+                    found.append(
+                        (key.start_mark.line + 1, self._text(key.start_mark.line + 1, (*loc, name), "given twice"))
+                    )
                 seen.add(name)
                 found += self._twice(value, (*loc, name))
         elif isinstance(node, yaml.SequenceNode):

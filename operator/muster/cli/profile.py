@@ -1,0 +1,132 @@
+"""`muster profile`: the same profiler that the operator puts into a pod, on this machine, with bars and a table."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from muster.api.report import Point, Report
+from muster.cli.exits import Code, Exit
+from muster.cli.plan import read_report
+from muster.sizing import text
+
+_TAIL_LINES = 20
+
+
+def run(
+    command: list[str],
+    *,
+    minibatch: str | None,
+    warmup_steps: int,
+    steps: int,
+    deadline_seconds: int,
+    report: Path,
+) -> None:
+    """Profile `command` and write its report."""
+    arguments = [sys.executable, "-m", "muster_profiler", "run", "--progress", "json", "--report", str(report)]
+    arguments += [
+        "--warmup-steps",
+        str(warmup_steps),
+        "--steps",
+        str(steps),
+        "--deadline-seconds",
+        str(deadline_seconds),
+    ]
+    arguments += ["--minibatch", minibatch] if minibatch else []
+    console = Console(highlight=False, markup=False)
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        profiler = subprocess.Popen(
+            [*arguments, "--", *command],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is told to the profiler as an end, so that it reports what it has
+        )
+        assert profiler.stderr is not None
+        try:
+            words = _follow(console, profiler.stderr)
+        except KeyboardInterrupt:
+            profiler.send_signal(signal.SIGTERM)
+            words = _follow(console, profiler.stderr)
+        code = profiler.wait()
+        if code != 0:
+            output.seek(0)
+            said = "".join(output.readlines()[-_TAIL_LINES:])
+            message = "\n".join(words) or f"the profiler ended with exit code {code}"
+            raise Exit(Code.USAGE if code == Code.USAGE else Code.FAILED, f"{message}\n{said}".rstrip())
+    found = read_report(report.read_text(), str(report))
+    console.print(table(found))
+    parameters = found.parameters
+    console.print(
+        f"\n{text.volume(parameters.exchanged_bytes)} of parameters in {len(parameters.tensors)} tensors, "
+        f"on {found.device.name}"
+    )
+    for warning in found.warnings:
+        console.print(f"warning: {warning.message}")
+    console.print(f"the report is in {report}: muster plan -f job.yaml --profile {report}")
+
+
+def table(report: Report) -> Table:
+    """A row a mini-batch."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("mini-batch", "compute", "overhead", "R", "samples/s", "memory"):
+        result.add_column(heading, justify="right")
+    result.add_column("")
+    for point in report.points:
+        result.add_row(*_row(point))
+    return result
+
+
+def _row(point: Point) -> tuple[str, ...]:
+    memory = text.size(point.memory.peak_bytes) if point.memory else ""
+    remark = point.problem or ("" if point.fits else "does not fit")
+    if point.compute_time is None or point.overhead_time is None:
+        return (str(point.mini_batch), "", "", "", "", memory, remark)
+    compute, overhead = (time.median_nanoseconds / 1e9 for time in (point.compute_time, point.overhead_time))
+    remark = remark or ("" if point.steady else "not steady")
+    return (
+        str(point.mini_batch),
+        text.seconds(compute),
+        text.seconds(overhead),
+        f"{overhead / compute:.3f}" if compute else "",
+        f"{point.mini_batch / (compute + overhead):,.0f}" if compute + overhead else "",
+        memory,
+        remark,
+    )
+
+
+def _follow(console: Console, events: IO[str]) -> list[str]:
+    """Show the profiler's progress to its end; returns the lines that are no progress: what went wrong."""
+    words: list[str] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("starting", total=None)
+        for line in events:
+            event = _event(line)
+            if event is None:
+                words.append(line.rstrip())
+            elif event.get("event") == "begin":
+                progress.update(bar, total=event["candidates"])
+            elif event.get("event") == "trial" and event["state"] == "started":
+                batch = event["miniBatch"]
+                what = f"mini-batch {batch}" if batch else "the script's own mini-batch"
+                progress.update(bar, description=what, completed=event["trial"] - 1)
+            elif event.get("event") == "trial":
+                progress.advance(bar)
+    return words
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,156 @@
+"""`muster run`: a job on this machine, told as it happens."""
+
+import functools
+import signal
+import sys
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NoReturn
+
+from rich.console import Console
+from rich.text import Text
+
+from muster import jobs, local
+from muster.api.job import Profile, ProfileSource
+from muster.api.status import ConditionType, TrainingJobStatus
+from muster.cli import manifest
+from muster.cli.exits import Code, Exit
+from muster.cli.explain import sentences
+from muster.jobs import conditions
+from muster.jobs.model import Event, Job, Pod, Role
+from muster.jobs.reasons import Reason
+from muster.jobs.settings import Settings
+from muster.local.container import left_out
+from muster.local.machine import log_of
+from muster.local.ports import AddressBook
+from muster.local.process import termination_log
+
+_COLOURS = {
+    Role.WORKER: ("green", "cyan", "blue", "bright_green", "bright_cyan", "bright_blue"),
+    Role.SERVER: ("magenta", "bright_magenta"),
+    Role.PROFILER: ("yellow",),
+}
+_PROFILE = "profile-of-the-command-line"
+
+
+def run(filename: Path, *, directory: Path | None, profile: Path | None, logs: Path) -> None:
+    """Run every TrainingJob of the file, one after the other."""
+    documents = manifest.load(filename)
+    config_maps = dict(documents.config_maps)
+    if profile is not None:
+        config_maps[_PROFILE] = {"report.json": _text(profile)}
+    for signal_ in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_, _interrupt)
+    for one in documents.jobs:
+        spec = one.spec
+        if profile is not None:
+            given = Profile(source=ProfileSource.CONFIG_MAP, config_map_name=_PROFILE)
+            spec = spec.model_copy(update={"profile": given})
+        job = Job(
+            namespace=one.namespace or "default",
+            name=one.name,
+            uid=str(uuid.uuid4()),
+            generation=1,
+            created=datetime.now(UTC),
+            spec=spec,
+            status=TrainingJobStatus(),
+            labels=one.labels,
+        )
+        folder = _fresh(logs / one.name)
+        where = directory or (filename.parent if str(filename) != "-" else Path())
+        _run_one(job, where, folder, config_maps)
+
+
+def _run_one(job: Job, directory: Path, folder: Path, config_maps: dict[str, dict[str, str]]) -> None:
+    tell = Narrator()
+    assert job.spec is not None
+    tell.say(f"{job.name} runs on this machine, in {directory.resolve()}; every process's log is in {folder}")
+    tell.say(f"left out, for a container's sake only: {', '.join(left_out(job.spec.worker.template.spec))}")
+    termination = termination_log(log_of(folder.resolve(), Role.PROFILER, 0, 0))
+    settings = Settings(
+        address=AddressBook().address,
+        profile_command=(sys.executable, "-m", "muster_profiler", "run", "--termination-log", str(termination), "--"),
+        backoff_base=timedelta(seconds=1),
+        backoff_cap=timedelta(seconds=30),
+    )
+    machine = local.Machine(directory, folder, tell, dict(config_maps))
+    try:
+        status = local.run(job, machine, tell, functools.partial(jobs.decide, settings=settings))
+    except KeyboardInterrupt:
+        tell.say("interrupted: every process has been ended")
+        raise Exit(Code.INTERRUPTED) from None
+    _conclude(tell, job, status)
+
+
+def _conclude(tell: "Narrator", job: Job, status: TrainingJobStatus) -> None:
+    complete, failed = (conditions.get(status, kind) for kind in (ConditionType.COMPLETE, ConditionType.FAILED))
+    if complete is not None and complete.status == "True":
+        tell.say(f"{job.name} is complete: {complete.message}")
+        return
+    sized = conditions.get(status, ConditionType.SIZED)
+    why = next((each for each in (failed, sized) if each is not None and each.message), None)
+    message = (
+        f"{job.name} has failed: {why.reason}: {why.message}"
+        if why
+        else f"{job.name} ended in state {status.state or 'unknown'}"
+    )
+    infeasible = sized is not None and sized.status == "False" and sized.reason == Reason.INFEASIBLE
+    raise Exit(Code.INFEASIBLE if infeasible else Code.FAILED, message)
+
+
+class Narrator:
+    """Tells on the terminal what happens to the job: processes' lines with who printed them, and Muster's own."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, markup=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """A line of Muster's own."""
+        self._console.print(Text(f"muster: {text}", style="bold"))
+
+    def line(self, pod: Pod, text: str) -> None:
+        """A process's line."""
+        colours = _COLOURS.get(pod.role or Role.WORKER, ("white",))
+        self._console.print(
+            Text(f"[{pod.role}-{pod.index}] ", style=colours[pod.index % len(colours)]), Text(text), sep=""
+        )
+
+    def started(self, pod: Pod, gpus: tuple[str, ...]) -> None:
+        """A process was started."""
+        on = f" on GPU {', '.join(gpus)}" if gpus else ""
+        again = f", attempt {pod.attempt}" if pod.attempt > 1 else ""
+        self.say(f"started {pod.role}-{pod.index}{on}{again}")
+
+    def event(self, event: Event) -> None:
+        """What an operator would post on the job."""
+        self.say(f"{event.reason}: {event.message}" if event.message else event.reason)
+
+    def planned(self, job: Job) -> None:
+        """The plan, explained."""
+        assert job.spec is not None
+        self.say("the plan")
+        for sentence in sentences(job.spec, job.status):
+            self._console.print(f"  - {sentence}")
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fresh(folder: Path) -> Path:
+    """The job's folder, without an earlier run's logs."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in (*folder.glob("*.log"), *folder.glob("*.termination")):
+            old.unlink()
+    except OSError as error:
+        raise Exit(Code.USAGE, f"{folder}: {error.strerror}") from None
+    return folder
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Exit(Code.USAGE, f"{path}: {error}") from None

@@ -1,0 +1,54 @@
+"""A whole job on one machine: the operator's own `decide`, plan and contracts, with processes in place of pods."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from muster.api.status import ConditionType, TrainingJobStatus
+from muster.jobs import conditions
+from muster.jobs.model import Decision, Job, Observed
+from muster.local.machine import Listener, Machine
+
+__all__ = ["Listener", "Machine", "run"]
+
+_LOOK_SECONDS = 1.0  # the longest time between two looks: deadlines and graces of processes are kept in between
+_AGAIN_SECONDS = 0.05
+
+Decide = Callable[[Observed, datetime], Decision]
+
+
+def run(
+    job: Job, machine: Machine, listener: Listener, decide: Callable[[Observed, datetime], Decision]
+) -> TrainingJobStatus:
+    """Bring the job to its end, and every process with it, whatever interrupts.
+
+    Returns the last status: Complete, Failed, or neither where nothing is left to be done (a suspended job).
+    """
+    try:
+        while True:
+            decision = decide(machine.observe(job), datetime.now(UTC))
+            before, job = job.status, replace(job, status=decision.status)
+            if job.status.plan is not None and job.status.plan != before.plan:
+                listener.planned(job)
+            for action in decision.actions:
+                machine.act(job, action)
+            for event in decision.events:
+                listener.event(event)
+            if _is_over(job.status):
+                return job.status
+            if not decision.actions and machine.idle and decision.requeue_after is None:
+                return job.status
+            machine.wait(_pause(decision))
+    finally:
+        machine.stop()
+
+
+def _is_over(status: TrainingJobStatus) -> bool:
+    return any(conditions.is_true(status, kind) for kind in (ConditionType.COMPLETE, ConditionType.FAILED))
+
+
+def _pause(decision: Decision) -> float:
+    if decision.actions:
+        return _AGAIN_SECONDS
+    due = decision.requeue_after if decision.requeue_after is not None else timedelta(seconds=_LOOK_SECONDS)
+    return min(max(due.total_seconds(), _AGAIN_SECONDS), _LOOK_SECONDS)
