@@ -90,13 +90,23 @@ class Choice(Tolerant):
     recommended: int
     limited_by: str = Field(max_length=64, pattern=r"^[A-Z][A-Za-z0-9]*$")
     message: Text
+    recommended_low: int | None = Field(None, description="The fewest within the intervals of the measured times.")
+    recommended_high: int | None = Field(None, description="The most within the intervals of the measured times.")
+
+
+class Tradeoff(Tolerant):
+    """What workspace memory buys: a point that no other choice of algorithms beats in both."""
+
+    workspace_bytes: int
+    saved_percent: int
 
 
 class ConvolutionPlan(Tolerant):
     """The chosen convolution algorithms, as one workspace limit for the whole process."""
 
     workspace_limit_bytes: int
-    saved_percent: int
+    saved_percent: int = Field(description="Of the convolutions' time with as little workspace as can be.")
+    tradeoff: list[Tradeoff] = Field(default_factory=list, max_length=16)
     message: Text = ""
 
 
@@ -124,7 +134,9 @@ class Alternative(Tolerant):
     """Another way to run the same job."""
 
     topology: str = Field(max_length=64)
+    workers: int = 0
     servers: int
+    mini_batch: int = 0
     predicted: Prediction
     message: Text
 
@@ -145,6 +157,7 @@ class Plan(Tolerant):
     servers: Choice
     gpus_per_worker: int = 0
     global_batch: int = Field(0, description="Samples of one iteration on all GPUs together.")
+    nodes: int | None = Field(None, description="The fewest nodes whose GPUs hold the workers.")
     convolution: ConvolutionPlan | None = None
     predicted: Prediction
     bottleneck: Bottleneck | None = None

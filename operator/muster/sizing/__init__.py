@@ -3,7 +3,8 @@
 The method is that of *Distributed Training Large-Scale Deep Architectures* (Zou et al., 2017, arXiv 1709.06622).
 """
 
+from muster.sizing.curves import Curves, curves
 from muster.sizing.planner import plan
 from muster.sizing.request import Infeasible, Limits
 
-__all__ = ["Infeasible", "Limits", "plan"]
+__all__ = ["Curves", "Infeasible", "Limits", "curves", "plan"]

@@ -30,6 +30,18 @@ def inventory_cap(limits: Limits, inventory: Inventory | None) -> Cap | None:
     return Cap(workers, "Inventory", message)
 
 
+def fewest_nodes(limits: Limits, inventory: Inventory | None, workers: int) -> int | None:
+    """The fewest nodes whose GPUs hold so many workers; None where GPUs are no bound."""
+    if inventory_cap(limits, inventory) is None or inventory is None:
+        return None
+    left = workers
+    for used, gpus in enumerate(sorted((node.gpus for node in inventory.nodes), reverse=True), start=1):
+        left -= gpus // limits.gpus_per_worker
+        if left <= 0:
+            return used
+    return None
+
+
 def cap(limits: Limits, inventory: Inventory | None, global_batch: int | None) -> Cap:
     """The tightest bound. `global_batch`: samples that all GPUs share out, None where each GPU has its own batch.
 

@@ -68,7 +68,7 @@ def _of_exchange(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
             yield _warn(
                 "ExchangeNotCounted",
                 "The network was neither given nor measured, so the all-reduce is not counted. At"
-                f" {text.bandwidth(model.links.worker_out)} it would take {text.seconds(ring)} of every iteration,"
+                f" {text.bandwidth(model.links.worker)} it would take {text.seconds(ring)} of every iteration,"
                 f" compute {text.seconds(state.compute)}. Give network.workerBandwidth.",
             )
 

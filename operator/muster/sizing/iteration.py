@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 
-from muster.sizing import servers
+from muster.sizing import servers, topology
 from muster.sizing.minibatch import Candidate, ComputeCurve
 from muster.sizing.placement import Shards
 from muster.sizing.rounding import nearest
 from muster.sizing.servers import Choice, Links, Traffic
-from muster.sizing.topology import ring_seconds
 
 
 class Law(Enum):
@@ -34,10 +33,16 @@ class Law(Enum):
 
 
 class Exchange(Enum):
-    """How workers exchange gradients. UNKNOWN: by all-reduce, over a network that nobody gave or measured."""
+    """How workers exchange gradients.
+
+    COLOCATED: through a server on every worker's node. SPLIT: those, and as many CPU-only servers (BytePS). UNKNOWN: by
+    all-reduce, over a network that nobody gave or measured, so the exchange is not counted.
+    """
 
     SERVERS = auto()
     ALL_REDUCE = auto()
+    COLOCATED = auto()
+    SPLIT = auto()
     UNKNOWN = auto()
 
 
@@ -89,6 +94,8 @@ class Model:
     most_servers: int
     fixed_servers: int | None = None
     """The user's own number of servers, at every number of workers."""
+    overlap: float = 1.0
+    """The share of compute that an exchange can hide behind."""
 
     @cached_property
     def _states(self) -> dict[tuple[int, int], State]:
@@ -112,8 +119,8 @@ class Model:
         """Lemma 2 at that number of workers."""
         if self.exchange is not Exchange.SERVERS:
             return Choice(0, 0.0, "AllReduce")
-        window = self.compute(workers * self.gpus_per_worker)
-        return servers.choose(self.traffic, self.links, self.shards, self._nics(workers), window, self.most_servers)
+        window = self.overlap * self.compute(workers * self.gpus_per_worker)
+        return servers.choose(self.traffic, self.links, self.shards, self.nics(workers), window, self.most_servers)
 
     def best(self, workers: int) -> State:
         """With the user's own servers, else with Lemma 2's: no other number of servers makes the iteration shorter."""
@@ -134,8 +141,8 @@ class Model:
     def _state(self, workers: int, server_count: int) -> State:
         gpus = workers * self.gpus_per_worker
         compute, overhead = self.compute(gpus), self.overhead(gpus)
-        exchange = self._exchange(workers, server_count)
-        exposed = max(0.0, exchange - compute)
+        exchange = self._exchange_seconds(self.nics(workers), server_count)
+        exposed = max(0.0, exchange - self.overlap * compute)
         batch = self.candidate.minibatch * (1 if self.law is Law.SHARED_BATCH else gpus)
         throughput = batch / (compute + overhead + exposed)
         return State(
@@ -151,13 +158,21 @@ class Model:
             speedup=throughput / self.baseline,
         )
 
-    def _exchange(self, workers: int, server_count: int) -> float:
-        if self.exchange is Exchange.UNKNOWN:
-            return 0.0
-        nics = self._nics(workers)
-        if self.exchange is Exchange.ALL_REDUCE or server_count == 0:
-            return ring_seconds(self.traffic, self.links, nics) if self.exchange is Exchange.ALL_REDUCE else 0.0
-        return servers.exchange_seconds(self.traffic, self.links, self.shards, nics, server_count)
-
-    def _nics(self, workers: int) -> int:
+    def nics(self, workers: int) -> int:
+        """N_w of Lemma 2."""
         return servers.nics(workers, self.gpus_per_worker, local_aggregation=self.local_aggregation)
+
+    def _exchange_seconds(self, nics: int, server_count: int) -> float:
+        """As `topology` and `servers` have it for the way of exchange."""
+        match self.exchange:
+            case Exchange.UNKNOWN:
+                return 0.0
+            case Exchange.SERVERS:
+                return servers.exchange_seconds(self.traffic, self.links, self.shards, nics, server_count)
+            case Exchange.ALL_REDUCE:
+                return topology.ring_seconds(self.traffic, self.links, nics)
+            case Exchange.COLOCATED:
+                moved = topology.colocated_bytes(self.traffic.push_bytes, nics, nics) if nics > 1 else 0.0
+            case Exchange.SPLIT:
+                moved = topology.split_bytes(self.traffic.push_bytes, nics, min(nics, server_count))
+        return moved / self.links.worker + (self.traffic.message_seconds if nics > 1 else 0.0)

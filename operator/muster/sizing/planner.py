@@ -6,11 +6,12 @@ from json import dumps
 from muster.api.inventory import Inventory
 from muster.api.job import Goal
 from muster.api.report import Report
-from muster.api.status import Plan
+from muster.api.status import ConvolutionPlan, Plan
 from muster.sizing import caveats, reasons, refusal
+from muster.sizing.algorithms import algorithms
 from muster.sizing.alternatives import alternatives
 from muster.sizing.bottleneck import bottleneck
-from muster.sizing.bounds import inventory_cap
+from muster.sizing.bounds import fewest_nodes, inventory_cap
 from muster.sizing.goals import Target
 from muster.sizing.joint import nearest_state, solve
 from muster.sizing.predicted import prediction
@@ -35,6 +36,8 @@ def plan(report: Report, goal: Goal, limits: Limits, inventory: Inventory | None
         servers=reasons.servers(problem, decision),
         gpus_per_worker=limits.gpus_per_worker if limits.uses_gpus else 0,
         global_batch=decision.state.minibatch * decision.state.gpus,
+        nodes=fewest_nodes(limits, inventory, decision.state.workers),
+        convolution=convolution_plan(problem, decision),
         predicted=prediction(decision.model, decision.state),
         bottleneck=bottleneck(decision.model, decision.state),
         alternatives=alternatives(problem, decision),
@@ -68,6 +71,12 @@ def _check_available(limits: Limits, inventory: Inventory | None) -> None:
             f"worker.replicas {limits.workers} needs {needed} GPUs, {available.message}. Ask for at most"
             f" {available.workers}.",
         )
+
+
+def convolution_plan(problem: Problem, decision: Decision) -> ConvolutionPlan | None:
+    """Of the mini-batch that one GPU was profiled at."""
+    found = algorithms(problem.report, decision.model.candidate, problem.limits.workspace)
+    return found.plan() if found else None
 
 
 def digest(report: Report, goal: Goal, limits: Limits, inventory: Inventory | None) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from muster.api.inventory import Inventory
 from muster.api.job import Scaling
 from muster.api.report import Report
+from muster.sizing.algorithms import algorithms
 from muster.sizing.bounds import Cap, cap
 from muster.sizing.goals import Target
 from muster.sizing.iteration import Exchange, Law, Model, State
@@ -34,13 +35,18 @@ class Problem:
 
     @cached_property
     def _points(self) -> tuple[list[Candidate], list[Rejected]]:
-        fitting, rejected = candidates(self.report)
+        measured, rejected = candidates(self.report)
+        fitting = [self._with_algorithms(candidate) for candidate in measured]
         if not fitting:
             tried = "; ".join(one.message for one in rejected)
             raise Infeasible(
                 "NoMiniBatchFits", f"No profiled mini-batch can be used: {tried}. Profile smaller mini-batches."
             )
         return fitting, rejected
+
+    def _with_algorithms(self, candidate: Candidate) -> Candidate:
+        found = algorithms(self.report, candidate, self.limits.workspace)
+        return found.applied_to(candidate) if found else candidate
 
     @property
     def fitting(self) -> Sequence[Candidate]:
@@ -113,6 +119,7 @@ class Problem:
             gpus_per_worker=self.limits.gpus_per_worker,
             local_aggregation=self.limits.local_aggregation,
             most_servers=max(1, self.limits.max_servers),
+            overlap=self.limits.overlap,
             fixed_servers=self.limits.servers if exchange is Exchange.SERVERS else None,
         )
 

@@ -1,9 +1,13 @@
 """The one sentence that explains each number of a plan: what decided it, and what one more or one less would do."""
 
+from dataclasses import replace
+from itertools import product
+
 from muster.api.status import Choice
-from muster.sizing import text
+from muster.sizing import scaling, text
 from muster.sizing.goals import Kind, Target
 from muster.sizing.iteration import Exchange, Law, Model, State
+from muster.sizing.joint import best_state
 from muster.sizing.problem import Decision, Problem
 from muster.sizing.servers import worker_seconds
 
@@ -67,12 +71,35 @@ def workers(problem: Problem, decision: Decision) -> Choice:
         own = f"your worker.replicas {state.workers} is used: {_reaches(target, state)}"
         why = f"{own}; the rules recommend {recommended.workers}: {why}"
         limited_by = "User"
+    low, high = interval(decision, target)
     return Choice(
         value=decision.state.workers,
         recommended=recommended.workers,
         limited_by=limited_by,
         message=_sentence(why),
+        recommended_low=low,
+        recommended_high=high,
     )
+
+
+def interval(decision: Decision, target: Target) -> tuple[int | None, int | None]:
+    """The fewest and the most workers that the rules recommend within the intervals of compute and overhead time.
+
+    None where the goal cannot be met at the end of an interval.
+    """
+    model = decision.model
+    candidate = model.candidate
+    counts = []
+    for compute, overhead in product(candidate.compute_interval, candidate.overhead_interval):
+        if compute <= 0:
+            return None, None
+        moved = replace(candidate, compute=compute, overhead=overhead)
+        baseline = model.baseline * moved.samples_per_second / candidate.samples_per_second
+        found = best_state(replace(model, candidate=moved, baseline=baseline), decision.cap.workers, target)
+        counts.append(found.workers if found else None)
+    if None in counts:
+        return None, None
+    return min(n for n in counts if n), max(n for n in counts if n)
 
 
 def _why_not_more(model: Model, state: State, most: int, target: Target) -> tuple[str, str]:
@@ -86,8 +113,22 @@ def _why_not_more(model: Model, state: State, most: int, target: Target) -> tupl
             f"{_one_more(more.workers)} adds no throughput: {text.seconds(more.exposed)} of exchange is exposed",
         )
     if target.kind is Kind.EFFICIENCY:
-        return "Efficiency", f"{_one_more(more.workers)} falls to {target.words(target.measure(more))}"
+        why = f"{_one_more(more.workers)} falls to {target.words(target.measure(more))}"
+        return "Efficiency", why + _beyond_lemma(model, state, target)
     return target.kind.value, f"{_one_more(more.workers)} comes to {target.words(target.measure(more))}"
+
+
+def _beyond_lemma(model: Model, state: State, target: Target) -> str:
+    """Where Lemma 1 alone would have allowed more: what it leaves out that costs here."""
+    allowed = scaling.largest_gpus(target.value, model.candidate.ratio)
+    if model.law is Law.OWN_LOAD or (allowed is not None and allowed < state.gpus + model.gpus_per_worker):
+        return ""
+    more = model.best(state.workers + 1)
+    cause = "smaller batches were measured to take longer a sample"
+    ideal = model.candidate.compute / (more.gpus if model.law is Law.SHARED_BATCH else 1)
+    if more.exposed > more.compute - ideal:
+        cause = f"{text.seconds(more.exposed)} of exchange would be exposed"
+    return f" (Lemma 1 alone allows {'any number of' if allowed is None else allowed} GPUs, but {cause})"
 
 
 def _why_not_fewer(model: Model, state: State, target: Target) -> str:
@@ -95,7 +136,7 @@ def _why_not_fewer(model: Model, state: State, target: Target) -> str:
     if state.workers == 1:
         return reach
     fewer = model.best(state.workers - 1)
-    return f"{reach}; {text.count(fewer.workers, 'worker')} only {target.words(target.measure(fewer))}"
+    return f"{reach}; {_reaches(target, fewer)}"
 
 
 def _reaches(target: Target, state: State) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from muster.api.bandwidth import bytes_per_second
 from muster.api.job import Framework, Scaling, TrainingJobSpec, Workspace
+from muster.sizing.overlap import WHOLE_ITERATION
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Limits:
     workspace: Workspace = Workspace.SHARED
     local_aggregation: bool = True
     """GPUs of one worker add up their gradients before they send them: they are one worker to Lemma 2."""
+    overlap: float = WHOLE_ITERATION
+    """Share of compute that an exchange can hide behind; Lemma 2 has all of it (see `overlap`)."""
 
     @classmethod
     def of(cls, spec: TrainingJobSpec) -> "Limits":

@@ -28,6 +28,11 @@ class Links:
     memory_passes: float = 3.0
     """Times that an update moves each byte through the server's memory; about 3 for SGD."""
 
+    @property
+    def worker(self) -> float:
+        """The slower direction of a worker's link."""
+        return min(self.worker_in, self.worker_out)
+
     @classmethod
     def equal(cls, server: float, worker: float, *, duplex: bool = False) -> "Links":
         """The same bandwidth in both directions."""
@@ -92,10 +97,10 @@ def fewest(traffic: Traffic, links: Links, workers: int, window: float) -> int |
 
 @dataclass(frozen=True)
 class Choice:
-    """How many servers, and what decided: Bandwidth, MaxReplicas, WorkerLink, Placement, Latency or OneWorker.
+    """How many servers, and what decided it.
 
-    `needed` is Lemma 2's real number; where `bound` is not Bandwidth or OneWorker the traffic does not hide, and
-    `count` is the fewest servers that leave as little exposed as can be.
+    `needed` is Lemma 2's real number. `bound` is Bandwidth or OneWorker where the traffic hides; else MaxReplicas,
+    WorkerLink, Placement, Latency or NoOverlap, and `count` is the fewest servers that expose as little as can be.
     """
 
     count: int
@@ -123,7 +128,7 @@ def choose(traffic: Traffic, links: Links, shards: Shards, workers: int, window:
     needed_usefully = single_server_seconds(traffic, links, workers) / useful
     count = _first(shards, needed_usefully, most)
     if left <= 0:
-        return Choice(count, needed, "Latency")
+        return Choice(count, needed, "Latency" if window > 0 else "NoOverlap")
     if ceil(floor_seconds / left) > 1:
         return Choice(count, needed, "WorkerLink")
     if ceil(shards.fullest(count) * needed) > 1:

@@ -15,7 +15,7 @@ def ring_seconds(traffic: Traffic, links: Links, nodes: int) -> float:
     """A ring all-reduce over the workers' links: it hides iff this is at most T_C."""
     if nodes <= 1:
         return 0.0
-    return ring_bytes(traffic.push_bytes, nodes) / min(links.worker_in, links.worker_out) + traffic.message_seconds
+    return ring_bytes(traffic.push_bytes, nodes) / links.worker + traffic.message_seconds
 
 
 def colocated_bytes(parameter_bytes: float, nodes: int, servers: int) -> float:
