@@ -256,16 +256,24 @@ def down() -> None:
         _down()
 
 
+def status() -> str:
+    """In words, what of `up` runs."""
+    return ", ".join(f"{name} {pid}" for name, pid in _kept_processes().items()) or "not up"
+
+
 def _down() -> None:
-    pids = _kept_folder() / "pids.json"
-    for name, pid in json.loads(pids.read_text()).items() if pids.exists() else ():
-        with contextlib.suppress(OSError):  # ended, or the pid is somebody else's by now
-            if (
-                Path(f"/proc/{pid}/cwd").resolve() == _kept_folder()
-                and name in Path(f"/proc/{pid}/cmdline").read_text()
-            ):
-                os.killpg(pid, signal.SIGKILL)
+    for pid in _kept_processes().values():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
     cache.remove(_kept_folder())
+
+
+def _kept_processes() -> dict[str, int]:
+    """The processes of `up` that run in its folder: a pid of a machine's earlier life may be anybody's by now."""
+    pids = _kept_folder() / "pids.json"
+    known: dict[str, int] = json.loads(pids.read_text()) if pids.exists() else {}
+    here = _kept_folder().resolve()
+    return {name: pid for name, pid in known.items() if Path(f"/proc/{pid}/cwd").resolve() == here}
 
 
 def _kept_folder() -> Path:

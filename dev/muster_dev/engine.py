@@ -30,7 +30,7 @@ def ensure() -> None:
 
 
 def lacks_sys_resource() -> bool:
-    """Whether the capability bounding set here withholds CAP_SYS_RESOURCE, as some virtual machines and sandboxes do."""
+    """Whether the capability bounding set here withholds CAP_SYS_RESOURCE, as that of some sandboxes does."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapBnd:"):
             return not int(line.split()[1], 16) >> _CAP_SYS_RESOURCE & 1

@@ -16,10 +16,10 @@ DEBIAN = "local/debian:trixie"
 PYTHON = "local/python:trixie"
 PYTHON_TORCH = "local/python-torch:trixie"
 
-PROJECT: Mapping[str, tuple[str, str]] = {  # image: its Dockerfile, its base
-    "muster-operator:dev": ("operator/Dockerfile", PYTHON),
-    "muster-profiler:dev": ("profiler/Dockerfile", DEBIAN),
-    "muster-examples:dev": ("examples/Dockerfile", PYTHON_TORCH),
+PROJECT: Mapping[str, tuple[str, str, str]] = {  # image: its Dockerfile, its context, its base
+    "muster-operator:dev": ("operator/Dockerfile", ".", PYTHON),
+    "muster-profiler:dev": ("profiler/Dockerfile", "profiler", DEBIAN),
+    "muster-examples:dev": ("examples/Dockerfile", "examples", PYTHON_TORCH),
 }
 
 
@@ -40,10 +40,10 @@ def ensure_base(image: str) -> None:
 def build_project() -> list[str]:
     """Build the project's images from the tree, in seconds where only sources changed. Returns their names."""
     with cache.lock("images"):
-        for image, (dockerfile, base) in PROJECT.items():
+        for image, (dockerfile, context, base) in PROJECT.items():
             ensure_base(base)
             say(f"building {image}")
-            engine.build(image, cache.TREE, dockerfile=cache.TREE / dockerfile, BASE=base)
+            engine.build(image, cache.TREE / context, dockerfile=cache.TREE / dockerfile, BASE=base)
     return list(PROJECT)
 
 
@@ -58,6 +58,7 @@ def _root_filesystem() -> Path:
         if not shutil.which("debootstrap"):
             apt_install("debootstrap")
         say("fetching Debian's base system")
+        _unmount_leftovers()
         with cache.building(archive) as part:
             tree = part.parent / "tree"
             log = cache.root() / "logs" / "debootstrap.log"
@@ -65,10 +66,17 @@ def _root_filesystem() -> Path:
             run("debootstrap", "--variant=minbase", "--include=ca-certificates", suite, tree, log=log)
             for litter in [*tree.glob("var/cache/apt/archives/*.deb"), *tree.glob("var/lib/apt/lists/*_*")]:
                 cache.remove(litter)
-            # Images trust the authorities that this machine trusts: registries may be reached through a proxy of its own.
+            # Images trust the authorities that this machine trusts: it may reach the package registries by a proxy.
             trusted = Path("/etc/ssl/certs/ca-certificates.crt")
             if trusted.exists():
                 shutil.copy(trusted, tree / "etc/ssl/certs/ca-certificates.crt")
             with tarfile.open(part, "w") as tar:
                 tar.add(tree, arcname=".")
         return archive
+
+
+def _unmount_leftovers() -> None:
+    """An interrupted debootstrap leaves /proc and /sys mounted in its tree, which must not be removed with it."""
+    mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for path in reversed([each for each in mounted if each.startswith(f"{cache.root()}/.debian-")]):
+        run("umount", path)

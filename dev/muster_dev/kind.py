@@ -94,10 +94,9 @@ def _node_image() -> str | None:
 
 def _revive(image: str | None) -> bool:
     """Whether the cluster is there, of this node image, and healthy, if need be after its nodes are started again."""
-    found = run(
-        "docker", "ps", "-a", "--filter", f"label=io.x-k8s.kind.cluster={KIND_CLUSTER}", "--format", "{{.Names}}"
-    )
-    if set(found.split()) != set(NODES) or not cluster().kubeconfig.exists():
+    ours = f"label=io.x-k8s.kind.cluster={KIND_CLUSTER}"
+    nodes = run("docker", "ps", "-a", "--filter", ours, "--format", "{{.Names}}").split()
+    if set(nodes) != set(NODES) or not cluster().kubeconfig.exists():
         return False
     for node in NODES:
         running, of_image = run("docker", "inspect", "-f", "{{.State.Running}} {{.Config.Image}}", node).split()

@@ -107,10 +107,8 @@ def _commit_with_images(archive: Path, image: str) -> None:
         run("docker", "cp", archive, f"{container}:/images.tar")
         keep = ["--label", "io.cri-containerd.pinned=pinned", "--all-platforms", "--no-unpack", "--digests"]
         run("docker", "exec", container, "ctr", "-n", "k8s.io", "images", "import", *keep, "/images.tar")
-        tidy = (
-            "kill $(pidof containerd) && while pidof containerd; do sleep 0.1; done; rm -rf /run/containerd /images.tar"
-        )
-        run("docker", "exec", container, "sh", "-c", tidy)
+        stop = "kill $(pidof containerd) && while pidof containerd; do sleep 0.1; done"
+        run("docker", "exec", container, "sh", "-c", f"{stop}; rm -rf /run/containerd /images.tar")
         entry = 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]'
         run("docker", "commit", "--change", entry, container, image)
     finally:
