@@ -1,7 +1,6 @@
 """A job's life when nothing goes wrong."""
 
 from model.world import World, spec
-
 from muster.api.status import ConditionType as Is
 from muster.jobs.model import CreatePod, CreateService
 
