@@ -4,9 +4,9 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
-from muster.api import labels
+from muster.api import labels, report_log
 from muster.api.report import Report
-from muster.api.report_log import ReportError, read
+from muster.api.report_log import ReportError
 from muster.cluster.cache import Cache, Key
 from muster.cluster.client import CONFIG_MAPS, JOBS, PODS, SERVICES, Client, Object, Resource
 from muster.cluster.errors import Conflict, NotFound, Rejected
@@ -25,8 +25,10 @@ from muster.jobs.model import (
 )
 
 _log = logging.getLogger(__name__)
+# The report is the log's end. A node's log has a line for every 16 KiB of a longer one, and what is over the limit is cut
+# from the end, so the limit is well above the longest report.
 _REPORT_LINES = 1024
-_REPORT_BYTES = 8 * 2**20
+_REPORT_BYTES = 3 * report_log.MAX_REPORT_BYTES
 REPORT_KEY = "report.json"
 """Where a config map holds a report."""
 
@@ -133,17 +135,14 @@ class Actor:
             if action.pod:
                 raw = await self._client.get(PODS, job.namespace, action.pod)
                 source = raw["metadata"]["uid"]
-                log, message = await self._of_pod(raw)
+                report, digest = await self._of_pod(raw)
             else:
-                log, message = await self._of_config_map(job, source)
-            report, digest = read(log, message)
-        except ReportError as error:
-            return Reading(source, ReportProblem(str(error), now))
-        except (NotFound, Rejected) as error:
+                report, digest = await self._of_config_map(job, source)
+        except (ReportError, NotFound, Rejected) as error:
             return Reading(source, ReportProblem(error.message, now))
         return Reading(source, report, digest)
 
-    async def _of_pod(self, raw: Object) -> tuple[str, str]:
+    async def _of_pod(self, raw: Object) -> tuple[Report, str]:
         namespace, name = raw["metadata"]["namespace"], raw["metadata"]["name"]
         termination = pod_view(raw).termination
         try:
@@ -153,11 +152,11 @@ class Actor:
         except (NotFound, Rejected) as error:  # the node is gone, or took the log with it: the summary may be enough
             _log.warning("no log of %s, its termination message has to do: %s", name, error)
             log = ""
-        return log, termination.message if termination else ""
+        return report_log.read(log, termination.message if termination else "")
 
-    async def _of_config_map(self, job: Job, name: str) -> tuple[str, str]:
+    async def _of_config_map(self, job: Job, name: str) -> tuple[Report, str]:
         raw = await self._client.get(CONFIG_MAPS, job.namespace, name)
         text = (raw.get("data") or {}).get(REPORT_KEY)
         if text is None:
             raise ReportError(f"config map {name} has no key {REPORT_KEY}")
-        return text, ""
+        return report_log.parse(text), report_log.digest(text)
