@@ -25,21 +25,23 @@ NAME_RULE = Rule(
 )
 
 _COLUMNS = (
-    ("State", "string", ".status.state", 0),
-    ("Workers", "string", ".status.workers.summary", 0),
-    ("Servers", "string", ".status.servers.summary", 0),
-    ("Batch", "integer", ".status.plan.miniBatch.value", 0),
-    ("Efficiency", "integer", ".status.plan.predicted.efficiencyPercent", 0),
-    ("Age", "date", ".metadata.creationTimestamp", 0),
-    ("Framework", "string", ".spec.framework", 1),
-    ("Speedup", "string", ".status.plan.predicted.speedup", 1),
-    ("Samples/s", "integer", ".status.plan.predicted.samplesPerSecond", 1),
-    ("Bottleneck", "string", ".status.plan.bottleneck.step", 1),
-    ("Restarts", "integer", ".status.restarts", 1),
+    ("State", "string", ".status.state"),
+    ("Workers", "string", ".status.workers.summary"),
+    ("Servers", "string", ".status.servers.summary"),
+    ("Batch", "integer", ".status.plan.miniBatch.value"),
+    ("Efficiency", "integer", ".status.plan.predicted.efficiencyPercent"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+)
+_WIDE_COLUMNS = (
+    ("Framework", "string", ".spec.framework"),
+    ("Speedup", "string", ".status.plan.predicted.speedup"),
+    ("Samples/s", "integer", ".status.plan.predicted.samplesPerSecond"),
+    ("Bottleneck", "string", ".status.plan.bottleneck.step"),
+    ("Restarts", "integer", ".status.restarts"),
 )
 
-_KEPT = {"description", "type", "format", "enum", "pattern", "default", "required"}
-_KEPT |= {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties"}
+KEPT = {"description", "type", "format", "enum", "pattern", "default", "required"}
+KEPT |= {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "maxProperties"}
 
 
 def generate() -> dict[str, Any]:
@@ -57,10 +59,8 @@ def generate() -> dict[str, Any]:
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
-        "additionalPrinterColumns": [
-            {"name": name, "type": kind, "jsonPath": path, "priority": priority}
-            for name, kind, path, priority in _COLUMNS
-        ],
+        "additionalPrinterColumns": [{"name": name, "type": kind, "jsonPath": path} for name, kind, path in _COLUMNS]
+        + [{"name": name, "type": kind, "jsonPath": path, "priority": 1} for name, kind, path in _WIDE_COLUMNS],
         "schema": {"openAPIV3Schema": job_schema()},
     }
     definition = {
@@ -98,14 +98,17 @@ def job_schema() -> Schema:
 
 
 def _schema_of(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> Schema:
-    schema = model.model_json_schema(by_alias=True, mode=mode)
+    return structural(model.model_json_schema(by_alias=True, mode=mode))
+
+
+def structural(schema: Schema) -> Schema:
+    """A model's JSON schema as Kubernetes takes it: references inlined, no keyword that it does not know."""
     return _structural(schema, schema.get("$defs", {}))
 
 
 def _structural(schema: Schema, definitions: Schema) -> Schema:
-    """`schema` as Kubernetes takes it: references inlined, only keywords that it knows, open objects marked as such."""
     schema, _ = _resolved(schema, definitions)
-    kept = {key: value for key, value in schema.items() if key in _KEPT or key.startswith("x-kubernetes-")}
+    kept = {key: value for key, value in schema.items() if key in KEPT or key.startswith("x-kubernetes-")}
     if kept.get("type") == "integer":
         kept["format"] = "int64"
     if "properties" in schema:

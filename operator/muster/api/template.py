@@ -36,7 +36,7 @@ class _Open(BaseModel):
 class EnvVar(_Open):
     """As in a pod."""
 
-    name: str = Field(min_length=1, max_length=1024)
+    name: str = Field(min_length=1, max_length=1024, description="As in a pod.")
     value: Argument | None = Field(None, description="A string: quote numbers.")
 
 
@@ -67,15 +67,15 @@ class Resources(_Open):
 class Container(_Open):
     """A container as in a pod."""
 
-    name: str = Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-    image: str | None = Field(None, min_length=1, max_length=4096)
+    name: str = Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="As in a pod.")
+    image: str | None = Field(None, min_length=1, max_length=4096, description="As in a pod.")
     command: list[Argument] | None = Field(
         None,
         max_length=4096,
         description="For example [python, train.py]. $(MUSTER_MINIBATCH) is filled in.",
     )
-    args: list[Argument] | None = Field(None, max_length=4096, description="$(MUSTER_MINIBATCH) is filled in.")
-    env: list[EnvVar] | None = Field(None, max_length=4096)
+    args: list[Argument] | None = Field(None, max_length=1024, description="$(MUSTER_MINIBATCH) is filled in.")
+    env: list[EnvVar] | None = Field(None, max_length=1024, description="$(MUSTER_MINIBATCH) is filled in.")
     resources: Resources | None = None
 
 
