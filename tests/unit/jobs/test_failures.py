@@ -13,105 +13,50 @@ def pod(**fields: object) -> Pod:
     return Pod(**(known | {"phase": "Failed", "created": START} | fields))  # type: ignore[arg-type]
 
 
-EPHEMERAL = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi."
-ENDS = [
+def ended(code: int, reason: str = "Error", message: str = "", **fields: object) -> dict[str, object]:
+    return {"termination": Termination(code, reason, message)} | fields
+
+
+COUNTED = [
     # The user's own exit codes.
-    (
-        "a script's own error",
-        {"termination": Termination(1, "Error", "Traceback: KeyError")},
-        "Counted",
-        "Exited",
-        "KeyError",
-    ),
-    ("no such command", {"termination": Termination(127)}, "Counted", "Exited", "not found in the image"),
-    ("a bus error", {"termination": Termination(135)}, "Counted", "Exited", "/dev/shm"),
-    ("a kill from outside", {"termination": Termination(137, "Error")}, "Counted", "Exited", "SIGKILL"),
-    ("a segmentation fault", {"termination": Termination(139)}, "Counted", "Exited", "SIGSEGV"),
-    (
-        "the template's own deadline",
-        {"reason": "DeadlineExceeded", "termination": Termination(137)},
-        "Counted",
-        "Exited",
-        "activeDead",
-    ),
+    ("its own error", ended(1, message="Traceback: KeyError"), "Exited", "KeyError"),
+    ("no such command", ended(127), "Exited", "not found in the image"),
+    ("a bus error", ended(135), "Exited", "/dev/shm"),
+    ("a kill from outside", ended(137), "Exited", "SIGKILL"),
+    ("a segmentation fault", ended(139), "Exited", "SIGSEGV"),
+    ("its template's deadline", ended(137) | {"reason": "DeadlineExceeded"}, "Exited", "activeDeadline"),
     # Out of memory, of which kind, and what to do.
-    (
-        "the container's memory limit",
-        {"termination": Termination(137, "OOMKilled")},
-        "Counted",
-        "OutOfMemory",
-        "limits.memory",
-    ),
-    (
-        "the GPU's memory",
-        {"termination": Termination(1, "Error", "torch.OutOfMemoryError: CUDA out of memory. Tried")},
-        "Counted",
-        "DeviceOutOfMemory",
-        "miniBatch",
-    ),
-    (
-        "the node's memory",
-        {"reason": "Evicted", "message": "The node was low on resource: memory.", "disruption": "TerminationByKubelet"},
-        "Disruption",
-        "Disrupted",
-        "request as much memory",
-    ),
-    # Storage.
-    (
-        "its own storage limit",
-        {"reason": "Evicted", "message": EPHEMERAL},
-        "Counted",
-        "OutOfStorage",
-        "exceeds the total limit",
-    ),
-    (
-        "the node's storage",
-        {"reason": "Evicted", "message": "low on ephemeral-storage"},
-        "Disruption",
-        "Disrupted",
-        "evicted",
-    ),
-    # Disruptions.
-    ("preemption", {"disruption": "PreemptionByScheduler"}, "Disruption", "Disrupted", "higher priority"),
-    ("a taint", {"disruption": "DeletionByTaintManager"}, "Disruption", "Disrupted", "taint"),
-    ("a drain", {"disruption": "EvictionByEvictionAPI"}, "Disruption", "Disrupted", "drained"),
-    ("a collected node", {"disruption": "DeletionByPodGC"}, "Disruption", "Disrupted", "with its node"),
-    ("a lost node", {"reason": "NodeLost"}, "Disruption", "Disrupted", "lost"),
-    ("a node's shutdown", {"reason": "Terminated", "message": "node shutdown"}, "Disruption", "Disrupted", "shutdown"),
-    ("a broken device", {"reason": "UnexpectedAdmissionError"}, "Disruption", "Disrupted", "device"),
-    ("a race for GPUs", {"reason": "OutOfnvidia.com/gpu"}, "Disruption", "Disrupted", "no nvidia.com/gpu"),
-    ("a topology that does not fit", {"reason": "TopologyAffinityError"}, "Disruption", "Disrupted", "aligned"),
-    ("an unknown disruption", {"disruption": "SomethingNew"}, "Disruption", "Disrupted", "SomethingNew"),
-    (
-        "an exit that a disruption explains",
-        {"disruption": "PreemptionByScheduler", "termination": Termination(143)},
-        "Disruption",
-        "Disrupted",
-        "preempted",
-    ),
-    # Commands that cannot run.
-    (
-        "a missing program",
-        {"termination": Termination(128, "StartError", "exec: no such file")},
-        "Permanent",
-        "CannotStart",
-        "exec",
-    ),
-    (
-        "an odd runtime's word for it",
-        {"termination": Termination(128, "ContainerCannotRun")},
-        "Permanent",
-        "CannotStart",
-        "cannot",
-    ),
-    # Without a word.
-    (
-        "an init container that failed",
-        {"message": "init container x ended with exit code 3"},
-        "Counted",
-        "PodFailed",
-        "code 3",
-    ),
+    ("its memory limit", ended(137, "OOMKilled"), "OutOfMemory", "limits.memory"),
+    ("the GPU's memory", ended(1, message="torch.OutOfMemoryError: CUDA"), "DeviceOutOfMemory", "miniBatch"),
+    # Its own limit of storage, for which the node says the same as for its own lack of it.
+    ("its storage limit", {"reason": "Evicted", "message": "usage exceeds the limit"}, "OutOfStorage", "limit"),
+    # Without a word of the training container.
+    ("a failed init container", {"message": "init container x ended with exit code 3"}, "PodFailed", "code 3"),
+    ("nothing known", {}, "PodFailed", "no reason given"),
+]
+DISRUPTIONS = [
+    ("the node's memory", {"reason": "Evicted", "message": "low on resource: memory"}, "request as much memory"),
+    ("the node's storage", {"reason": "Evicted", "message": "low on ephemeral-storage"}, "evicted"),
+    ("preemption", {"disruption": "PreemptionByScheduler"}, "higher priority"),
+    ("a taint", {"disruption": "DeletionByTaintManager"}, "taint"),
+    ("a drain", {"disruption": "EvictionByEvictionAPI"}, "drained"),
+    ("a collected node", {"disruption": "DeletionByPodGC"}, "with its node"),
+    ("a lost node", {"reason": "NodeLost"}, "lost"),
+    ("a node's shutdown", {"reason": "Terminated", "message": "node shutdown"}, "shutdown"),
+    ("a broken device", {"reason": "UnexpectedAdmissionError"}, "device"),
+    ("a race for GPUs", {"reason": "OutOfnvidia.com/gpu"}, "no nvidia.com/gpu"),
+    ("a topology that does not fit", {"reason": "TopologyAffinityError"}, "aligned"),
+    ("an unknown disruption", {"disruption": "SomethingNew"}, "SomethingNew"),
+    ("an exit that it explains", ended(143, disruption="PreemptionByScheduler"), "preempted"),
+]
+PERMANENT = [
+    ("a missing program", ended(128, "StartError", "exec: no such file"), "CannotStart", "no such file"),
+    ("another runtime's word for it", ended(128, "ContainerCannotRun"), "CannotStart", "cannot run"),
+]
+ENDS = [
+    *((*end[:2], "Counted", *end[2:]) for end in COUNTED),
+    *((*end[:2], "Disruption", "Disrupted", *end[2:]) for end in DISRUPTIONS),
+    *((*end[:2], "Permanent", *end[2:]) for end in PERMANENT),
 ]
 
 
@@ -144,7 +89,7 @@ def test_the_training_container_says_whether_a_pod_is_done(fields: dict[str, obj
 # What follows.
 
 
-@pytest.mark.parametrize("fields", [end[1] for end in ENDS if end[2] == "Disruption"])
+@pytest.mark.parametrize("fields", [end[1] for end in DISRUPTIONS], ids=[end[0] for end in DISRUPTIONS])
 def test_c4_eviction_preemption_and_node_loss_do_not_count(fields: dict[str, object]) -> None:
     world = World(spec=spec(2, None, runPolicy={"backoffLimit": 0})).running()
     world.change("job-worker-1", phase="Failed", ready=False, **fields)
