@@ -1,8 +1,8 @@
 """Seconds of one iteration for any (mini-batch, workers, servers, placement), with how far they may be off.
 
 A model is fitted to measured iterations and then predicts others: `Calibrated().fit(samples).predict(configurations)`.
-The lemmas' own rules need the fewest measurements; Optimus's and Pollux's laws stand beside Muster's for comparison, and
-as a choice once a job has run at several sizes. `Interval.of(model, samples)` adds the interval.
+The lemmas' own rules need the fewest measurements; Optimus's and Pollux's laws stand beside Muster's for comparison,
+and as a choice once a job has run at several sizes. `Interval.of(model, samples)` adds the interval.
 """
 
 from muster.sizing.prediction.calibrated import Calibrated, CalibratedFit, Network

@@ -6,11 +6,12 @@
     X = max(x_server 2 N_w / N_ps, x_worker 2)                    with parameter servers: Lemma 2 and its rule 3
 
 T_C is the profile. x_kind, the seconds that the busiest link takes for the parameters' bytes, is S_p / B of Lemma 2,
-one for each kind of placement. The c are drawn to 0, or to what other jobs taught of the same cluster's network, so that
-few samples give a cautious answer. Which of the terms are kept is decided by held-out error in benchmarks/science.py.
+one for each kind of placement. The c are drawn to 0, or to what other jobs taught of the same cluster's network, so
+that few samples give a cautious answer. Which of the terms are kept is decided by held-out error, in
+benchmarks/science.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -81,12 +82,13 @@ class Calibrated:
         kinds = tuple(sorted(set(columns.placement.tolist()) - {ALONE}))
         scale = float(np.median(iteration))
         law = _Law(self, profile, kinds, scale)
+        predict = law.at(columns)
         expected = np.array([self.network.expected.get(name, 0.0) for name in self.congestion])
         exponents = slice(2, 2 + len(self.congestion))
 
         def residuals(q: "Floats") -> "Floats":
             surprise = (q[exponents] - expected) / self.network.deviation
-            return np.concatenate([np.log(law.iteration(q, columns) / iteration), surprise])
+            return np.concatenate([np.log(predict(q) / iteration), surprise])
 
         start, low, high = law.start()
         found = least_squares(residuals, start, bounds=(low, high), loss="soft_l1", f_scale=_OUTLIER, max_nfev=100)
@@ -116,7 +118,7 @@ class CalibratedFit:
 
         columns = Columns.of(configurations)
         require(np.array(self.law.kinds), columns.placement)
-        return self.law.iteration(np.array(self.parameters), columns)
+        return self.law.at(columns)(np.array(self.parameters))
 
 
 @dataclass(frozen=True)
@@ -139,51 +141,72 @@ class _Law:
         high = [2.0, _LARGEST_G, *[3.0] * exponents, *[6.0] * costs]
         return np.array(start), np.array(low), np.array(high)
 
-    def iteration(self, q: "Floats", columns: Columns) -> "Floats":
-        """Seconds."""
+    def at(self, columns: Columns) -> "Callable[[Floats], Floats]":
+        """Seconds at each row, as a function of the parameters: what does not depend on them is computed once."""
         import numpy as np
 
-        softness = self.form.softness or q[1]
-        compute = self._compute(q[0], columns)
-        forward, backward = self.form.unhidden * compute, (1 - self.form.unhidden) * compute
-        exchange = np.maximum(self._exchange(q[2:], columns), _FLOOR)
-        larger = np.maximum(backward, exchange)
-        soft: Floats = larger * ((backward / larger) ** softness + (exchange / larger) ** softness) ** (1 / softness)
-        return forward + soft
+        alone = (self.profile.at if self.form.measured_compute else self.profile.line)(columns.minibatch)
+        wait = _STRAGGLING[self.form.straggling](columns)
+        exchange = self._exchange(columns)
 
-    def _compute(self, straggling: float, columns: Columns) -> "Floats":
+        def iteration(q: "Floats") -> "Floats":
+            compute = alone * (1 + q[0] * wait)
+            forward, backward = self.form.unhidden * compute, (1 - self.form.unhidden) * compute
+            return forward + _soft_maximum(backward, np.maximum(exchange(q[2:]), _FLOOR), self.form.softness or q[1])
+
+        return iteration
+
+    def _exchange(self, columns: Columns) -> "Callable[[Floats], Floats]":
         import numpy as np
 
-        curve = self.profile.at if self.form.measured_compute else self.profile.line
-        match self.form.straggling:
-            case "log":
-                wait = np.log(columns.gpus)
-            case "saturating":
-                wait = 1 - 1 / columns.gpus
-            case "none":
-                wait = np.zeros_like(columns.gpus)
-        return curve(columns.minibatch) * (1 + straggling * wait)
+        names, placement, volumes = self.form.congestion, columns.placement, columns.volumes
+        terms = np.column_stack([_CONGESTION[name](columns) for name in names] or [np.zeros_like(volumes)])
+        masks = {kind: placement == kind for kind in self.kinds}
 
-    def _exchange(self, q: "Floats", columns: Columns) -> "Floats":
-        import numpy as np
+        def exchange(q: "Floats") -> "Floats":
+            costs = iter(self.scale * np.exp(q[len(names) :]))
+            congestion = np.exp(terms @ q[: len(names)]) if names else 1.0
+            seconds = np.zeros_like(volumes)
+            for kind, mask in masks.items():
+                if kind == SERVERS:
+                    cost = np.maximum(next(costs) * volumes, next(costs) * 2)
+                elif kind == SEVERAL_NODES and self.form.affine:
+                    cost = (next(costs) * volumes + next(costs)) * congestion
+                else:
+                    cost = next(costs) * volumes * congestion
+                seconds = np.where(mask, cost, seconds)
+            return seconds
 
-        terms = {
-            "twoNodes": columns.nodes == 2,
-            "gpus": np.log(columns.gpus),
-            "densest": np.log(columns.densest),
-            "nodes": np.log(columns.nodes),
-        }
-        names = self.form.congestion
-        congestion = np.exp(sum((q[i] * terms[name] for i, name in enumerate(names)), np.zeros_like(columns.gpus)))
-        exchange, costs = np.zeros_like(columns.gpus), self.scale * np.exp(q[len(names) :])
-        for kind in self.kinds:
-            mine, costs = costs[: self._costs(kind)], costs[self._costs(kind) :]
-            if kind == SERVERS:
-                cost = np.maximum(mine[0] * columns.volumes, mine[1] * 2)
-            else:
-                cost = (mine[0] * columns.volumes + mine[1:].sum()) * congestion
-            exchange = np.where(columns.placement == kind, cost, exchange)
         return exchange
 
     def _costs(self, kind: int) -> int:
         return 2 if kind == SERVERS or (kind == SEVERAL_NODES and self.form.affine) else 1
+
+
+def _soft_maximum(left: "Floats", right: "Floats", softness: float) -> "Floats":
+    """(left^g + right^g)^(1/g), without overflow; both above 0."""
+    import numpy as np
+
+    larger, ratio = np.maximum(left, right), np.minimum(left, right) / np.maximum(left, right)
+    soft: Floats = larger * (1 + ratio**softness) ** (1 / softness)
+    return soft
+
+
+def _log(values: "Floats") -> "Floats":
+    import numpy as np
+
+    logarithms: Floats = np.log(values)
+    return logarithms
+
+
+_STRAGGLING: "Mapping[str, Callable[[Columns], Floats]]" = {
+    "log": lambda columns: _log(columns.gpus),
+    "saturating": lambda columns: 1 - 1 / columns.gpus,
+    "none": lambda columns: 0 * columns.gpus,
+}
+_CONGESTION: "Mapping[Congestion, Callable[[Columns], Floats]]" = {
+    "twoNodes": lambda columns: 1.0 * (columns.nodes == 2),
+    "gpus": lambda columns: _log(columns.gpus),
+    "densest": lambda columns: _log(columns.densest),
+    "nodes": lambda columns: _log(columns.nodes),
+}

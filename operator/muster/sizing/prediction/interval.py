@@ -1,8 +1,9 @@
 """How far a prediction may be off, from the samples themselves: no assumption on how their errors are distributed.
 
-The placements are dealt into groups and each group is predicted by a fit without it. The errors of those predictions say
-how far one iteration lies from the law; how much the fits disagree (their jackknife variance) says how little the samples
-pin down the law where it is asked, which grows by itself beyond the measured sizes. The two add up as variances.
+The placements are dealt into groups and each group is predicted by a fit without it. The errors of those predictions
+say how far one iteration lies from the law; how much the fits disagree (their jackknife variance) says how little the
+samples pin down the law where it is asked, which grows by itself beyond the measured sizes. The two add up as
+variances.
 """
 
 from collections.abc import Sequence

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from muster.sizing.prediction.samples import Floats
 
 _PULL_TO_SUM, _PULL_TO_FLAT = 1e-3, 1e-2
-"""How strongly g is drawn to 1 and the growths to 0, against the mean squared error: weak, so that little data is read as
-optimistically as Pollux means it to be."""
+"""How strongly g is drawn to 1 and the growths to 0, against the mean squared error: weak, so that little data is read
+as optimistically as Pollux means it to be."""
 
 
 @dataclass(frozen=True)
