@@ -29,7 +29,7 @@ from muster.sizing.problem import Problem
 
 BATCHES = [8 * step for step in range(1, 17)]
 LAYERS, ALGORITHMS, TENSORS = 50, 8, 161
-GOAL = Goal(efficiencyPercent=70)
+GOAL = Goal(efficiency_percent=70)
 LIMITS = Limits(
     framework=Framework.TENSORFLOW,
     scaling=Scaling.WEAK,

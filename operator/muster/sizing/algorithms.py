@@ -93,8 +93,8 @@ def algorithms(report: Report, candidate: Candidate, workspace: Workspace) -> Al
     shared = workspace is Workspace.SHARED
     rows = tuple(_row(layer) for layer in layers)
     used = _used(layers, rows, shared=shared)
-    leanest = convolution.least_workspace(rows, shared=shared).workspace
-    given_back = _workspace(candidate) or (used.workspace if used else leanest)
+    within_peak = used or convolution.least_workspace(rows, shared=shared)
+    given_back = _workspace(candidate) or within_peak.workspace
     free = memory * (1 - MEMORY_MARGIN) - candidate.peak_bytes
     return Algorithms(rows, used, max(0.0, free) + given_back, shared)
 

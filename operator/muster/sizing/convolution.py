@@ -56,7 +56,7 @@ class _Option:
 def select(rows: Sequence[Row], cap: float, *, shared: bool, gap: float = GAP) -> Selection | None:
     """The fastest algorithms within `cap` bytes of workspace; None where not even the leanest set fits."""
     if shared:
-        return _independent(rows, cap)
+        return _independent(_undominated(rows, shared=True), cap, shared=True)
     found = greedy(rows, cap)
     return found if found is None or found.gap <= gap else exact(rows, cap, gap=gap)
 
@@ -72,10 +72,10 @@ def totals(rows: Sequence[Row], algorithms: Sequence[int], *, shared: bool) -> S
     return _selection(chosen, "Given", shared=shared)
 
 
-def _independent(rows: Sequence[Row], limit: float, *, shared: bool = True) -> Selection | None:
+def _independent(options: Sequence[Sequence[_Option]], limit: float, *, shared: bool) -> Selection | None:
     chosen = []
-    for options in _undominated(rows, shared=shared):
-        fitting = [option for option in options if option.limit <= limit]
+    for row in options:
+        fitting = [option for option in row if option.limit <= limit]
         if not fitting:
             return None
         chosen.append(fitting[-1])
@@ -170,15 +170,12 @@ def one_limit(rows: Sequence[Row], cap: float, *, shared: bool) -> tuple[int, Se
     Libraries take no list of algorithms, only a limit: each convolution then runs its fastest algorithm within it. The
     total workspace does not grow steadily with the limit, so every limit is tried.
     """
-    fitting = [
-        (total, limit)
-        for limit, used, total in _by_limit(_undominated(rows, shared=shared))
-        if (limit if shared else used) <= cap
-    ]
+    options = _undominated(rows, shared=shared)
+    fitting = [(total, limit) for limit, used, total in _by_limit(options) if (limit if shared else used) <= cap]
     if not fitting:
         return None
     _, limit = min(fitting)
-    selection = _independent(rows, limit, shared=shared)
+    selection = _independent(options, limit, shared=shared)
     assert selection is not None  # a limit that is listed leaves every row an algorithm
     return limit, selection
 

@@ -81,11 +81,7 @@ def convolution_plan(problem: Problem, decision: Decision) -> ConvolutionPlan | 
 
 def digest(report: Report, goal: Goal, limits: Limits, inventory: Inventory | None) -> str:
     """sha256 of everything that a plan is computed from, in one canonical form."""
-    nodes = sorted(node.gpus for node in inventory.nodes if node.gpus) if inventory else None
-    inputs = {
-        "report": report.dump(),
-        "goal": goal.dump(),
-        "limits": vars(limits),
-        "inventory": inventory and {"gpus": nodes, "quota": inventory.gpu_quota},
-    }
-    return f"sha256:{sha256(dumps(inputs, sort_keys=True).encode()).hexdigest()}"
+    gpus = sorted(node.gpus for node in inventory.nodes if node.gpus) if inventory else None
+    cluster = inventory and {"gpus": gpus, "quota": inventory.gpu_quota}
+    parts = [report.model_dump_json(), goal.model_dump_json(), dumps(vars(limits), sort_keys=True), dumps(cluster)]
+    return f"sha256:{sha256(chr(0).join(parts).encode()).hexdigest()}"
