@@ -24,7 +24,7 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
             "{} parameter servers", plan.servers, f"Lemma 2, servers >= 2 S_p N_w / (B T_C){_links(spec, profile)}"
         )
     if plan.convolution is not None and plan.convolution.message:
-        yield f"Convolutions: {_sentence(plan.convolution.message)}"
+        yield f"Convolutions: {sentence(plan.convolution.message)}"
     predicted = plan.predicted
     yield (
         f"Predicted: {text.seconds(predicted.iteration_time_microseconds / 1e6)} an iteration, "
@@ -32,12 +32,12 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
         f"{predicted.efficiency_percent} % of linear."
     )
     if plan.bottleneck is not None:
-        yield f"Bottleneck: {_sentence(plan.bottleneck.message)} {_sentence(plan.bottleneck.remedy)}"
+        yield f"Bottleneck: {sentence(plan.bottleneck.message)} {sentence(plan.bottleneck.remedy)}"
     for alternative in plan.alternatives:
         servers = text.count(alternative.servers, "server")
-        yield f"Instead, {alternative.topology} with {servers}: {_sentence(alternative.message)}"
+        yield f"Or {alternative.topology}, {servers}: {sentence(alternative.message)}"
     for warning in plan.warnings:
-        yield f"Warning: {_sentence(warning.message)}"
+        yield f"Warning: {sentence(warning.message)}"
 
 
 def _profile(profile: ProfileStatus, plan: Plan | None) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _choice(what: str, choice: Choice, rule: str) -> str:
     used = what.format(choice.value)
     used = used[:-1] if choice.value == 1 and used.endswith("s") else used
     theirs = f" (yours; {choice.recommended} recommended)" if choice.value != choice.recommended else ""
-    why = f"Decided by {choice.limited_by}: {_sentence(choice.message)}"
+    why = f"Decided by {choice.limited_by}: {sentence(choice.message)}"
     return f"{used[0].upper()}{used[1:]}{theirs}. Rule: {rule}. {why}"
 
 
@@ -87,6 +87,7 @@ def _links(spec: TrainingJobSpec, profile: ProfileStatus | None) -> str:
     return f", with B = {text.bandwidth(measured)} as measured" if measured else ""
 
 
-def _sentence(message: str) -> str:
+def sentence(message: str) -> str:
+    """`message` with its full stop."""
     message = message.strip()
     return message if message.endswith((".", "!", "?")) else message + "."

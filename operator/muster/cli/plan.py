@@ -15,7 +15,8 @@ from muster.api.report import Report
 from muster.api.status import Choice, Plan
 from muster.cli import manifest
 from muster.cli.exits import Code, Exit
-from muster.sizing import Infeasible, Limits
+from muster.cli.explain import sentence
+from muster.sizing import Infeasible, Limits, text
 
 REPORT_KEY = "report.json"
 
@@ -64,13 +65,14 @@ def show(console: Console, plan: Plan) -> None:
         f"speed-up {predicted.speedup}, efficiency {predicted.efficiency_percent} %"
     )
     if plan.convolution is not None and plan.convolution.message:
-        console.print(f"convolutions: {plan.convolution.message}")
+        console.print(f"convolutions: {sentence(plan.convolution.message)}")
     if plan.bottleneck is not None:
-        console.print(f"bottleneck: {plan.bottleneck.message}. {plan.bottleneck.remedy}")
+        console.print(f"bottleneck: {sentence(plan.bottleneck.message)} {sentence(plan.bottleneck.remedy)}")
     for alternative in plan.alternatives:
-        console.print(f"or {alternative.topology}: {alternative.message}")
+        servers = text.count(alternative.servers, "server")
+        console.print(f"or {alternative.topology}, {servers}: {sentence(alternative.message)}")
     for warning in plan.warnings:
-        console.print(f"warning: {warning.message}")
+        console.print(f"warning: {sentence(warning.message)}")
 
 
 def _recommended(choice: Choice) -> str:

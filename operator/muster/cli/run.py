@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from muster import jobs, local
+from muster.api import report_log
 from muster.api.job import Profile, ProfileSource
 from muster.api.status import ConditionType, TrainingJobStatus
 from muster.cli import manifest
@@ -31,7 +32,7 @@ _COLOURS = {
     Role.SERVER: ("magenta", "bright_magenta"),
     Role.PROFILER: ("yellow",),
 }
-_PROFILE = "profile-of-the-command-line"
+_PROFILE = "given-profile"
 
 
 def run(filename: Path, *, directory: Path | None, profile: Path | None, logs: Path) -> None:
@@ -86,7 +87,7 @@ def _run_one(job: Job, directory: Path, folder: Path, config_maps: dict[str, dic
 def _conclude(tell: "Narrator", job: Job, status: TrainingJobStatus) -> None:
     complete, failed = (conditions.get(status, kind) for kind in (ConditionType.COMPLETE, ConditionType.FAILED))
     if complete is not None and complete.status == "True":
-        tell.say(f"{job.name} is complete: {complete.message}")
+        tell.say(f"{job.name} is complete")
         return
     sized = conditions.get(status, ConditionType.SIZED)
     why = next((each for each in (failed, sized) if each is not None and each.message), None)
@@ -104,13 +105,19 @@ class Narrator:
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, markup=False, soft_wrap=True)
+        self._said = ""
 
     def say(self, text: str) -> None:
-        """A line of Muster's own."""
+        """A line of Muster's own, not twice in a row: two conditions can have one reason."""
+        if text == self._said:
+            return
+        self._said = text
         self._console.print(Text(f"muster: {text}", style="bold"))
 
     def line(self, pod: Pod, text: str) -> None:
-        """A process's line."""
+        """A process's line; the profiler's report is for Muster, and not shown."""
+        if pod.role == Role.PROFILER and text.startswith(report_log.MARKER):
+            return
         colours = _COLOURS.get(pod.role or Role.WORKER, ("white",))
         self._console.print(
             Text(f"[{pod.role}-{pod.index}] ", style=colours[pod.index % len(colours)]), Text(text), sep=""

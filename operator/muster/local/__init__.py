@@ -28,12 +28,12 @@ def run(
         while True:
             decision = decide(machine.observe(job), datetime.now(UTC))
             before, job = job.status, replace(job, status=decision.status)
+            for event in decision.events:
+                listener.event(event)
             if job.status.plan is not None and job.status.plan != before.plan:
                 listener.planned(job)
             for action in decision.actions:
                 machine.act(job, action)
-            for event in decision.events:
-                listener.event(event)
             if _is_over(job.status):
                 return job.status
             if not decision.actions and machine.idle and decision.requeue_after is None:
