@@ -17,6 +17,7 @@ import contextlib
 import os
 import statistics
 import sys
+import threading
 import time
 from typing import Any, Callable, Iterator
 
@@ -41,6 +42,7 @@ class Agent:
         self.framework = framework
         self.settings = settings
         self.clock = Clock(framework.optimizers_exist)
+        self.thread: int | None = None
         self.plan = self._plan()
         self.mode, self.block, self.remaining = WARM, 0, 3
         self.iterations = 0
@@ -70,6 +72,8 @@ class Agent:
     # ---- events
 
     def fetch(self, source: Source, produce: Callable[[], Any]) -> Any:
+        if not self._trains_here():  # a thread that loads ahead: its fetches say nothing about iterations
+            return produce()
         self.depth = 0  # a step that failed tells of no end
         if self.clock.fetched():
             self._boundary()
@@ -97,7 +101,7 @@ class Agent:
         self.depth += 1
         if self.depth > 1:
             return
-        if self.clock.stepped(optimizer):
+        if self.clock.stepped(optimizer) and self._trains_here(claim=True):
             self._boundary()
         if self.mode == MEMORY:
             self._phase("forwardBackwardBytes")
@@ -114,15 +118,22 @@ class Agent:
             self.memory.pop("forwardBackwardBytes", None)
 
     def backward(self) -> None:
-        if self.clock.went_backward():
+        if self._trains_here(claim=True) and self.clock.went_backward():
             self._boundary()
+
+    def _trains_here(self, claim: bool = False) -> bool:
+        """Whether this is the thread that trains: the first that went backward or stepped."""
+        if self.stopped:  # the script swallowed Stop and goes on
+            _leave()
+        here = threading.get_ident()
+        if self.thread is None and claim:
+            self.thread = here
+        return self.thread in (None, here)
 
     # ---- iterations
 
     def _boundary(self) -> None:
         """An iteration ends here. A fault of the profiler's own must not become the script's: it ends the profiling."""
-        if self.stopped:  # the script swallowed Stop and went on
-            _leave()
         try:
             self._turn_over()
         except Exception as error:  # noqa: BLE001

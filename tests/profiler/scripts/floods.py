@@ -1,0 +1,8 @@
+"""Prints 20 MB a candidate."""
+
+import runpy
+from pathlib import Path
+
+for line in range(200_000):
+    print("%099d" % line)
+runpy.run_path(str(Path(__file__).with_name("plain.py")))

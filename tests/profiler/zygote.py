@@ -1,0 +1,56 @@
+"""Runs many small scripts without paying for the framework's import each time: imports it once, forks for each script.
+
+One JSON job a line on standard input: script, arguments, out (where its output goes), settings (of the profiler's trial,
+or null to run without it). One JSON answer a line: the exit status.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+
+with contextlib.suppress(ImportError):  # not before torch 2.0; the first optimiser would import it
+    pass
+
+from muster_profiler import trial
+from muster_profiler.inject import watch
+
+
+def _child(job):
+    out = os.open(job["out"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.argv = [job["script"], *job["arguments"]]
+    sys.path.insert(0, str(Path(job["script"]).parent))
+    status = 0
+    try:
+        if job["settings"]:
+            os.environ[trial.SETTINGS] = job["settings"]
+            watch._start_agent("torch")
+        runpy.run_path(job["script"], run_name="__main__")
+    except SystemExit as error:
+        status = error.code or 0
+    except BaseException as error:  # noqa: BLE001
+        sys.excepthook(type(error), error, error.__traceback__)
+        traceback.print_exc()
+        status = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def main():
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            _child(json.loads(line))
+        _, status = os.waitpid(pid, 0)
+        print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
