@@ -132,6 +132,14 @@ class ConvolutionLayer(Tolerant):
     used: Name | None = Field(None, description="The algorithm that the timed iterations ran with, where known.")
 
 
+class LayerSize(Tolerant):
+    """A layer of the model: elements that it puts out for one sample, and its parameters, in elements."""
+
+    name: Name
+    outputs: int = Field(ge=0, le=10**13)
+    parameters: int = Field(0, ge=0, le=10**13)
+
+
 class Rate(Tolerant):
     """Bandwidth with a number of streams, in bytes per second, seen from the measuring pod."""
 
@@ -168,6 +176,9 @@ class Report(Tolerant):
         True, description="False: the command never mentions MUSTER_MINIBATCH, so the script kept its own batch size."
     )
     convolutions: Annotated[list[ConvolutionLayer], Field(max_length=4096)] = Field(default_factory=list)
+    layers: Annotated[list[LayerSize], Field(max_length=20_000)] = Field(
+        default_factory=list, description="For the layer formula of memory, the cross-check of the measured peak."
+    )
     network: NetworkMeasurement | None = None
     warnings: Annotated[list[ReportWarning], Field(max_length=32)] = Field(default_factory=list)
     environment: Annotated[dict[Name, Note], Field(max_length=64)] = Field(default_factory=dict)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from muster.api.status import PlanWarning
 from muster.sizing import text
+from muster.sizing.bounds import fewest_nodes
 from muster.sizing.iteration import Exchange, Law
 from muster.sizing.minibatch import Candidate
 from muster.sizing.problem import Decision, Problem
@@ -17,7 +18,12 @@ SANE_BYTES = (1, 10**13)
 
 def of(problem: Problem, decision: Decision) -> list[PlanWarning]:
     """All warnings of a plan, those about the decision first, then those about its inputs."""
-    found = [*_of_counts(problem, decision), *_of_exchange(problem, decision), *_of_batch(problem, decision)]
+    found = [
+        *_of_counts(problem, decision),
+        *_of_nodes(problem, decision),
+        *_of_exchange(problem, decision),
+        *_of_batch(problem, decision),
+    ]
     found += [*problem.network.warnings, *_of_values(problem, decision.model.candidate)]
     found += [PlanWarning(reason=one.reason, message=one.message) for one in problem.report.warnings]
     return found[:MOST]
@@ -43,6 +49,17 @@ def _of_counts(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
             "GoalNotMet",
             f"{text.count(state.workers, 'worker')} give {target.words(target.measure(state))}, the goal is"
             f" {target.words(target.value)}.",
+        )
+
+
+def _of_nodes(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
+    workers = decision.state.workers
+    nodes = fewest_nodes(problem.limits, problem.inventory, workers)
+    if nodes is not None and nodes > 1 and decision.model.exchange is Exchange.UNKNOWN:
+        yield _warn(
+            "CrossesNodes",
+            f"{workers} workers need {nodes} nodes. Between nodes the overhead is larger than the one that was measured on"
+            " one: give network.workerBandwidth, and hold the prediction against the running job.",
         )
 
 

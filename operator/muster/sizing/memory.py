@@ -62,6 +62,10 @@ def iteration_bytes(layers: Sequence[Layer], minibatch: int, copies: Copies, *, 
     return features + width * copies.parameters * parameters(layers)
 
 
+TRAINING = Copies(activations=2, parameters=3)
+"""Activations with their gradients; parameters with gradient and momentum."""
+
+
 def workspace_bound(memory: int, layers: Sequence[Layer], minibatch: int, copies: Copies, *, width: int = BYTES) -> int:
     """M_bound by the formula, negative where the mini-batch does not fit at all."""
     return memory - iteration_bytes(layers, minibatch, copies, width=width)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 from muster.api.status import Choice
-from muster.sizing import scaling, text
+from muster.sizing import memory, scaling, text
 from muster.sizing.goals import Kind, Target
 from muster.sizing.iteration import Exchange, Law, Model, State
 from muster.sizing.joint import best_state
@@ -32,7 +32,20 @@ def mini_batch(problem: Problem, decision: Decision) -> Choice:
         )
         if total != model.candidate.minibatch:
             message += f", {total} in all"
+    message += _by_formula(problem, model)
     return Choice(value=value, recommended=recommended, limited_by=limited_by, message=_sentence(message))
+
+
+def _by_formula(problem: Problem, model: Model) -> str:
+    """The measured peak against the layer formula, where the report has the layers."""
+    layers = [memory.Layer(layer.outputs, layer.parameters) for layer in problem.report.layers]
+    peak = model.candidate.peak_bytes
+    if not layers or not peak:
+        return ""
+    formula = memory.iteration_bytes(layers, model.candidate.minibatch, memory.TRAINING)
+    return (
+        f". Measured peak {text.size(peak)}, {text.number(peak / formula)} of the layer formula's {text.size(formula)}"
+    )
 
 
 def _why_candidate(problem: Problem, model: Model) -> tuple[str, str]:

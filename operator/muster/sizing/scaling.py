@@ -124,6 +124,18 @@ def fit_ratio(points: Sequence[tuple[int, float]]) -> Ratio:
     return Ratio(ratio(share), ratio(share - spread), ratio(share + spread), superlinear=share < 0)
 
 
+def fit_by_placement(points: Sequence[tuple[int, int, float]]) -> dict[bool, Ratio]:
+    """R inside one node (False) and across nodes (True), each from its (GPUs, nodes, speed-up) points.
+
+    One R for both would fit neither: an exchange across nodes can cost several times one inside a node.
+    """
+    classes: dict[bool, list[tuple[int, float]]] = {}
+    for gpus, nodes, measured in points:
+        if gpus > 1:
+            classes.setdefault(nodes > 1, []).append((gpus, measured))
+    return {across: fit_ratio(several) for across, several in classes.items()}
+
+
 def weak_efficiency(compute: float, overhead_one: float, overhead_many: float) -> float:
     """alpha of the weak form, from times in seconds: a constant overhead costs nothing."""
     return (compute + overhead_one) / (compute + overhead_many)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from muster.api.inventory import Inventory, Node
-from muster.api.job import Framework, Goal, Scaling
+from muster.api.job import Framework, Goal, Scaling, Workspace
 from muster.sizing import Infeasible, plan
 from muster.sizing.network import Network
 from unit.sizing.reports import GBIT, efficiency, limits, point, report, timing
@@ -303,6 +303,54 @@ def test_a_cluster_bounds_the_workers_by_whole_workers_on_its_nodes_and_its_quot
     with pytest.raises(Infeasible, match="One worker needs 8 GPUs: the cluster has 9") as refusal:
         plan(report(point(64, 0.2, 0.0)), efficiency(80), limits(gpus_per_worker=8), Inventory(nodes))
     assert refusal.value.reason == "InsufficientGPUs"
+
+
+CONVOLUTION = {
+    "shape": "3x3",
+    "direction": "forward",
+    "miniBatch": 64,
+    "algorithms": [
+        {"name": "gemm", "kind": "GEMM", "timeNanoseconds": 20_000_000, "workspaceBytes": 0},
+        {"name": "fft", "kind": "FFT", "timeNanoseconds": 10_000_000, "workspaceBytes": 1 << 30},
+        {"name": "winograd", "kind": "Winograd", "timeNanoseconds": 5_000_000, "workspaceBytes": 8 << 30},
+    ],
+}
+
+
+def test_convolutions_get_the_workspace_limit_that_memory_leaves_room_for():
+    measured = report(point(64, 0.2, 0.0, peak=12 << 30), convolutions=[CONVOLUTION, CONVOLUTION])
+    found = plan(measured, efficiency(80), limits(workspace=Workspace.SHARED), None).convolution
+    assert (found.workspace_limit_bytes, found.saved_percent) == (1 << 30, 50)
+    assert [(one.workspace_bytes, one.saved_percent) for one in found.tradeoff] == [
+        (0, 0),
+        (1 << 30, 50),
+        (8 << 30, 75),
+    ]
+    off = plan(measured, efficiency(80), limits(workspace=Workspace.OFF), None)
+    assert off.convolution is None
+
+
+def test_where_separate_workspaces_would_do_better_than_one_limit_the_plan_says_so():
+    measured = report(
+        point(64, 0.2, 0.0, peak=int(13.7 * 2**30)),
+        convolutions=[CONVOLUTION, CONVOLUTION | {"direction": "inputGradient"}],
+    )
+    found = plan(measured, efficiency(80), limits(workspace=Workspace.SEPARATE), None).convolution
+    assert (found.workspace_limit_bytes, found.saved_percent) == (0, 0)
+    assert "Free choice of each algorithm would take 25 %" in found.message
+
+
+def test_faster_algorithms_than_those_that_were_timed_shorten_the_compute_time():
+    slow = CONVOLUTION | {"used": "gemm"}
+    measured = report(point(64, 0.2, 0.0, peak=12 << 30), convolutions=[slow])
+    found = plan(measured, efficiency(80), limits(workers=1), None)
+    assert found.predicted.iteration_time_microseconds == 190_000
+
+
+def test_the_measured_peak_is_held_against_the_layer_formula():
+    layers = [{"name": "conv", "outputs": 1 << 22, "parameters": 1 << 20}]
+    found = plan(report(point(64, 0.2, 0.0, peak=3 << 30), layers=layers), efficiency(80), limits(), None)
+    assert "Measured peak 3 GiB, 1.49 of the layer formula's 2.01 GiB" in found.mini_batch.message
 
 
 def test_the_digest_is_of_the_inputs_and_of_nothing_else():

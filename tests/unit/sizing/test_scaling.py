@@ -134,6 +134,24 @@ def test_an_exact_fit_does_not_move_by_one(ratio, gpus):
         assert scaling.fewest_gpus(scaling.speedup(gpus, ratio), ratio) == gpus
 
 
+# ResNet-50 on T4 GPUs at a global batch of 160, seconds a step by (GPUs, nodes): AdaptDL's measurements (Apache-2.0),
+# branch osdi21-artifact, interpolated linearly between the measured batch sizes.
+T4_RESNET50 = {(1, 1): 0.74978, (2, 1): 0.42236, (4, 1): 0.26102, (4, 2): 0.43656}
+
+
+@pytest.mark.parametrize(("gpus", "nodes", "ratio"), [(2, 1, 0.145), (4, 1, 0.1505), (4, 2, 0.795)])
+def test_measured_ratios_inside_a_node_agree_and_across_nodes_jump(gpus, nodes, ratio):
+    measured = T4_RESNET50[1, 1] / T4_RESNET50[gpus, nodes]
+    assert scaling.ratio_of_speedup(measured, gpus).value == pytest.approx(ratio, abs=5e-4)
+
+
+def test_each_placement_has_its_own_ratio():
+    points = [(gpus, nodes, T4_RESNET50[1, 1] / seconds) for (gpus, nodes), seconds in T4_RESNET50.items()]
+    found = scaling.fit_by_placement(points)
+    assert found[False].value == pytest.approx(0.149, abs=2e-3)
+    assert found[True].value == pytest.approx(0.795, abs=2e-3)
+
+
 def test_an_interval_of_the_ratio_becomes_an_interval_of_gpus():
     assert scaling.Ratio(0.05, 0.04, 0.06).largest_gpus(0.8) == (5, 7)
 
