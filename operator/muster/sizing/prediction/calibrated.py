@@ -152,7 +152,9 @@ class _Law:
         def iteration(q: "Floats") -> "Floats":
             compute = alone * (1 + q[0] * wait)
             forward, backward = self.form.unhidden * compute, (1 - self.form.unhidden) * compute
-            return forward + _soft_maximum(backward, np.maximum(exchange(q[2:]), _FLOOR), self.form.softness or q[1])
+            softness = self.form.softness or float(q[1])
+            seconds: Floats = forward + _soft_maximum(backward, np.maximum(exchange(q[2:]), _FLOOR), softness)
+            return seconds
 
         return iteration
 
