@@ -58,8 +58,8 @@ def _of_nodes(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
     if nodes is not None and nodes > 1 and decision.model.exchange is Exchange.UNKNOWN:
         yield _warn(
             "CrossesNodes",
-            f"{workers} workers need {nodes} nodes. Between nodes the overhead is larger than the one that was measured on"
-            " one: give network.workerBandwidth, and hold the prediction against the running job.",
+            f"{workers} workers need {nodes} nodes, and between nodes the overhead is larger than measured on one:"
+            " give network.workerBandwidth, and hold the prediction against the running job.",
         )
 
 
