@@ -71,7 +71,7 @@ class Container(_Open):
     image: str | None = Field(None, min_length=1, max_length=4096, description="As in a pod.")
     command: list[Argument] | None = Field(
         None,
-        max_length=4096,
+        max_length=1024,
         description="For example [python, train.py]. $(MUSTER_MINIBATCH) is filled in.",
     )
     args: list[Argument] | None = Field(None, max_length=1024, description="$(MUSTER_MINIBATCH) is filled in.")
