@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from muster_dev import cache, tools
-from muster_dev.cluster import LOCAL_CONTEXT, Cluster, CommandError
+from muster_dev.cluster import LOCAL_CONTEXT, Cluster, CommandError, is_ready
 from muster_dev.shell import SetupError, run
 
 CONTROL_PLANE = ("kube-controller-manager", "kube-scheduler", "kwok")
@@ -125,7 +125,7 @@ class LocalControlPlane(Cluster):
             for name in names
         ]
         self.apply({"apiVersion": "v1", "kind": "List", "items": nodes})
-        self.kubectl("wait", "--for=condition=Ready", "--timeout=60s", *(f"node/{name}" for name in names))
+        self._await("kwok", lambda: set(names) <= self._ready_nodes())
         return names
 
     def delete_namespace(self, name: str) -> None:
@@ -152,7 +152,8 @@ class LocalControlPlane(Cluster):
             return [*alone, *keys]
         if component == "kube-scheduler":
             return alone
-        return [*config, "--manage-all-nodes", "--kube-api-qps=500", "--kube-api-burst=1000"]
+        stages = ["--config", str(cache.DEV / "kwok-stages.yaml")]
+        return [*config, *stages, "--manage-all-nodes", "--node-ip=127.0.0.1", "--node-lease-duration-seconds=40"]
 
     def _write_credentials(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -212,6 +213,10 @@ class LocalControlPlane(Cluster):
                 return bool(answer.status == 200)
         except OSError:  # no certificate yet, nobody listening, or (HTTPError) not ready
             return False
+
+    def _ready_nodes(self) -> set[str]:
+        nodes = self.get("nodes")["items"]
+        return {node["metadata"]["name"] for node in nodes if is_ready(node)}
 
     def _exists(self, name: str) -> bool:
         try:

@@ -94,6 +94,12 @@ class Cluster:
         self.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
+def is_ready(node: Mapping[str, Any]) -> bool:
+    """Whether a Node's Ready condition is True."""
+    conditions = node["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
 def _run(argv: list[str], stdin: str | None, timeout_s: float) -> str:
     shown = " ".join([Path(argv[0]).name, *argv[5:]])
     try:

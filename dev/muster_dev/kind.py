@@ -8,10 +8,9 @@ import json
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from muster_dev import cache, engine, images, node_image, tools
-from muster_dev.cluster import KIND_CLUSTER, Cluster, CommandError
+from muster_dev.cluster import KIND_CLUSTER, Cluster, CommandError, is_ready
 from muster_dev.shell import SetupError, run, say, succeeds
 
 GPUS_PER_WORKER = 4
@@ -55,7 +54,7 @@ def healthy() -> bool:
         nodes = json.loads(cluster().kubectl("get", "nodes", "-o", "json", "--request-timeout=5s", timeout_s=10))
     except CommandError:
         return False
-    return {node["metadata"]["name"] for node in nodes["items"] if _is_ready(node)} == set(NODES)
+    return {node["metadata"]["name"] for node in nodes["items"] if is_ready(node)} == set(NODES)
 
 
 def advertise_gpus(count: int = GPUS_PER_WORKER) -> None:
@@ -157,8 +156,3 @@ def _identity_on(node: str, image: str) -> str:
     except SetupError:
         return ""
     return str(found["status"]["id"])
-
-
-def _is_ready(node: dict[str, Any]) -> bool:
-    conditions = node["status"].get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

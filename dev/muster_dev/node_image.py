@@ -30,7 +30,15 @@ def ensure() -> str:
             images.ensure_base(images.DEBIAN)
             say("building the node image")
             _build(image)
+            _remove_earlier(image)
     return image
+
+
+def _remove_earlier(image: str) -> None:
+    """Node images of older inputs, but for one that a cluster still runs: the engine refuses that."""
+    for name in run("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", image.split(":")[0]).split():
+        if name != image:
+            succeeds("docker", "image", "rm", name)
 
 
 def _digest_of_inputs() -> str:

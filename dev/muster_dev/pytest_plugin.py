@@ -89,11 +89,14 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
 def artifacts(request: pytest.FixtureRequest) -> Iterator[Path]:
     """A folder for logs that explain a failure (`operator.log`, say). It is kept only when the test fails."""
     folder = _artifact_folder(request.node)
-    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     yield folder
     if folder not in request.config.stash[_KEPT]:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    shutil.rmtree(_artifact_folder(item), ignore_errors=True)  # what an earlier run kept explains nothing of this one
 
 
 @pytest.hookimpl(wrapper=True)
