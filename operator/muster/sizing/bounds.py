@@ -53,7 +53,13 @@ def cap(limits: Limits, inventory: Inventory | None, global_batch: int | None) -
     if (available := inventory_cap(limits, inventory)) is not None:
         caps.append(available)
     if global_batch is not None:
-        caps.append(Cap(global_batch // each, "MiniBatch", f"{global_batch} samples are shared out, at least 1 a GPU"))
+        caps.append(
+            Cap(
+                global_batch // each,
+                "MiniBatch",
+                f"{text.count(global_batch, 'sample')} to share out, at least 1 a GPU",
+            )
+        )
     tightest = min(caps, key=lambda bound: bound.workers)
     if tightest.workers < 1:
         reason = "InsufficientGPUs" if tightest.reason == "Inventory" else "NotEnoughSamples"

@@ -98,12 +98,12 @@ def _of_batch(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
         yield _warn(
             "MiniBatchNotApplied",
             f"The command never mentions $(MUSTER_MINIBATCH): every GPU keeps the script's own mini-batch of"
-            f" {candidate.minibatch}, and only that one was profiled.",
+            f" {candidate.minibatch}.",
         )
-    if limits.minibatch is not None:
-        unfit = [one for one in problem.rejected if one.minibatch == limits.minibatch]
-        if unfit:
-            yield _warn("MiniBatchDoesNotFit", f"miniBatch.value {limits.minibatch} is used, but {unfit[0].message}.")
+    for unfit in problem.rejected:
+        if unfit.minibatch == candidate.minibatch:
+            used = "is used" if limits.minibatch is None else "is used, as miniBatch.value says"
+            yield _warn("MiniBatchDoesNotFit", f"A mini-batch of {unfit.minibatch} {used}, but {unfit.message}.")
     if model.law is Law.SHARED_LOAD and state.gpus > 1:
         yield _warn(
             "MiniBatchFixed",
@@ -116,6 +116,12 @@ def _of_batch(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
         yield _warn(
             "BeyondMeasuredRange",
             f"A mini-batch of {state.minibatch} is {side} that was profiled: its time is an extrapolation.",
+        )
+    if candidate.point is not None and candidate.point.overhead_time is None:
+        yield _warn(
+            "OverheadNotMeasured",
+            f"The report has no overhead time at mini-batch {candidate.minibatch}: it is taken to be 0, so that Lemma 1"
+            " allows any number of GPUs.",
         )
     if candidate.point is not None and not candidate.point.steady:
         yield _warn(

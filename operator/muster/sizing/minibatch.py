@@ -56,6 +56,8 @@ class Rejected:
     minibatch: int
     reason: str
     message: str
+    timed: Candidate | None = None
+    """What it ran like: it did fit while profiled, but leaves too little memory free."""
 
 
 def candidates(report: Report) -> tuple[list[Candidate], list[Rejected]]:
@@ -67,9 +69,9 @@ def candidates(report: Report) -> tuple[list[Candidate], list[Rejected]]:
         candidate = _candidate(point)
         peak = point.memory.peak_bytes if point.memory else 0
         if not point.fits or (memory and peak > memory * (1 - MEMORY_MARGIN)):
-            rejected.append(_too_large(point, peak, memory))
+            rejected.append(_too_large(point, peak, memory, candidate if point.fits else None))
         elif candidate is None:
-            rejected.append(Rejected(point.mini_batch, "Profile", point.problem or "it was not timed"))
+            rejected.append(Rejected(point.mini_batch, "Profile", f"{point.mini_batch} was not timed"))
         else:
             fitting.append(candidate)
     return fitting, rejected
@@ -96,14 +98,14 @@ def _interval(timing: Timing) -> tuple[float, float]:
     return min(timing.interval_low_nanoseconds, median) / 1e9, max(timing.interval_high_nanoseconds, median) / 1e9
 
 
-def _too_large(point: Point, peak: int, memory: int) -> Rejected:
+def _too_large(point: Point, peak: int, memory: int, timed: Candidate | None) -> Rejected:
     batch = point.mini_batch
     if peak and memory and peak > memory:
-        return Rejected(batch, "Memory", f"{batch} needs {text.size(peak)} of {text.size(memory)}")
+        return Rejected(batch, "Memory", f"{batch} needs {text.size(peak)} of {text.size(memory)}", timed)
     if peak and point.fits:
         margin = text.percent(MEMORY_MARGIN)
         message = f"{batch} needs {text.size(peak)} of {text.size(memory)} and leaves less than {margin} free"
-        return Rejected(batch, "Memory", message)
+        return Rejected(batch, "Memory", message, timed)
     return Rejected(batch, "Memory", f"{batch} does not fit" + (f" ({point.problem})" if point.problem else ""))
 
 

@@ -36,6 +36,9 @@ class Problem:
     @cached_property
     def _points(self) -> tuple[list[Candidate], list[Rejected]]:
         measured, rejected = candidates(self.report)
+        if not measured:  # rather one that fitted while profiled, with a warning, than none
+            tight = [one.timed for one in rejected if one.timed]
+            measured = sorted(tight, key=lambda candidate: candidate.peak_bytes or 0)[:1]
         fitting = [self._with_algorithms(candidate) for candidate in measured]
         if not fitting:
             tried = "; ".join(one.message for one in rejected)
@@ -75,7 +78,9 @@ class Problem:
     @cached_property
     def models(self) -> list[tuple[Model, Cap]]:
         """A model of each mini-batch that may be chosen, with its bound on workers."""
-        curve = ComputeCurve(self.fitting)
+        chosen = {candidate.minibatch for candidate in self.fitting}
+        tight = [one.timed for one in self.rejected if one.timed and one.minibatch not in chosen]
+        curve = ComputeCurve([*self.fitting, *tight])
         fixed = self.fixed_minibatch
         eligible = list(self.fitting) if fixed is None else [curve.candidate(fixed)]
         baseline = max(candidate.samples_per_second for candidate in eligible)

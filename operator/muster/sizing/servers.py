@@ -125,15 +125,13 @@ def choose(traffic: Traffic, links: Links, shards: Shards, workers: int, window:
     floor_seconds = worker_seconds(traffic, links)
     # Below the workers' own time a server cannot help: from there on the goal is not to be the slower one.
     useful = max(left, floor_seconds)
-    needed_usefully = single_server_seconds(traffic, links, workers) / useful
-    count = _first(shards, needed_usefully, most)
+    alone = single_server_seconds(traffic, links, workers)
+    count = _first(shards, alone / useful, most) if useful > 0 else 1
     if left <= 0:
         return Choice(count, needed, "Latency" if window > 0 else "NoOverlap")
-    if ceil(floor_seconds / left) > 1:
-        return Choice(count, needed, "WorkerLink")
-    if ceil(shards.fullest(count) * needed) > 1:
-        return Choice(count, needed, "Placement" if ceil(needed) <= most else "MaxReplicas")
-    return Choice(count, needed, "Bandwidth")
+    if ceil(shards.fullest(count) * alone / useful) > 1:
+        return Choice(count, needed, "Placement" if ceil(alone / useful) <= most else "MaxReplicas")
+    return Choice(count, needed, "WorkerLink" if ceil(floor_seconds / left) > 1 else "Bandwidth")
 
 
 def _first(shards: Shards, needed: float, most: int) -> int:

@@ -365,3 +365,17 @@ def test_the_digest_is_of_the_inputs_and_of_nothing_else():
 
 def reasons(found):
     return [warning.reason for warning in found.warnings]
+
+
+def test_a_batch_that_leaves_too_little_memory_free_is_better_than_none():
+    tight = report(point(64, 0.2, 0.01, peak=int(15.6 * 2**30)), OUT_OF_MEMORY | {"miniBatch": 128})
+    found = plan(tight, efficiency(80), limits(workers=1), None)
+    assert found.mini_batch.value == 64
+    assert "MiniBatchDoesNotFit" in reasons(found)
+
+
+def test_a_users_batch_that_did_not_fit_wins_with_a_warning():
+    measured = report(point(16, 0.1, 0.0), OUT_OF_MEMORY)
+    found = plan(measured, efficiency(80), limits(minibatch=32), None)
+    assert (found.mini_batch.value, found.mini_batch.recommended) == (32, 16)
+    assert {"MiniBatchDoesNotFit", "BeyondMeasuredRange"} <= set(reasons(found))
