@@ -302,7 +302,8 @@ class TrainingJobSpec(Ruled):
         _for_tensorflow("chief"),
         _for_tensorflow("evaluator"),
         Rule(
-            "the worker's training container needs a command: the profiler runs it, an image's entrypoint stays unseen",
+            "the worker's training container needs a command for the profiler to run: the image's own entrypoint is "
+            "not known",
             cel="self.profile.from != 'Pod' || self.worker.template.spec.containers"
             f".filter(c, c.name == '{TRAINING_CONTAINER}' || self.worker.template.spec.containers.size() == 1)"
             ".all(c, has(c.command) && c.command.size() > 0)",

@@ -204,6 +204,6 @@ class TrainingJobStatus(Tolerant):
     planned_for: str = Field(
         "",
         max_length=71,
-        description="sha256 of the part of the spec that the plan answers; a changed one is planned anew before the next attempt.",
+        description="sha256 of what the plan answers in the spec; after a change the next attempt is planned anew.",
     )
     observed: Observation | None = None
