@@ -213,7 +213,7 @@ def _why_servers(model: Model, state: State, needed: float, bound: str) -> str:
             messages = text.count(model.traffic.messages, "message")
             return f"the latency of {messages}, {latency}, exceeds {compute} of compute; {exposed} stay exposed"
         case "NoOverlap":
-            return f"nothing hides behind compute: {count} exchange in {exchange}, as fast as the workers' links allow"
+            return f"nothing hides behind compute: {count} exchange in {exchange}"
         case _:
             return (
                 f"{text.number(needed)} servers would hide the exchange; server.maxReplicas {model.most_servers} leaves"
