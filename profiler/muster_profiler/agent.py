@@ -72,13 +72,13 @@ class Agent:
     # ---- events
 
     def fetch(self, source: Source, produce: Callable[[], Any]) -> Any:
+        if self.source is None or source.workers > self.source.workers:
+            self.source = source
         if not self._trains_here():  # a thread that loads ahead: its fetches say nothing about iterations
             return produce()
         self.depth = 0  # a step that failed tells of no end
         if self.clock.fetched():
             self._boundary()
-        if self.source is None or source.workers > self.source.workers:
-            self.source = source
         if source.repeated and source.length is not None and source.position >= source.length:
             raise StopIteration
         if self.mode in (FROZEN, RESIDENT) and self.cache.get(source.key):

@@ -62,6 +62,8 @@ def why(outcome: Outcome) -> Failure:
         return Failure(OUT_OF_MEMORY, "out of memory: the kernel killed the script (SIGKILL)")
     if error.get("type") == "ProfilerFault":
         return Failure("ProfilerFault", "the profiler failed, not the script: %s. Please report it" % error["message"])
+    if result is not None and result["memory"].get("outOfMemory", 0):
+        return Failure(OUT_OF_MEMORY, "out of memory: the script went on after it, but some of its steps were lost")
     for reason, pattern, message in SIGNS:
         match = re.search(pattern, said or outcome.tail) if outcome.status or error else None
         if match:

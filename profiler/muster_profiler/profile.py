@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 
-from muster_profiler import command, process, trial
+from muster_profiler import command, memory, process, trial
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
 from muster_profiler.points import point
 from muster_profiler.progress import Tell
@@ -18,6 +18,8 @@ DEFAULT_CANDIDATES = (16, 32, 64, 128)
 BUDGET_SECONDS = 60.0
 """For measuring all candidates; starting Python and building the model come on top."""
 RESERVE_SECONDS = 3.0
+CLEARLY = 1.25
+"""How far over the limit a predicted peak must be for the batch not to be tried."""
 SHORTEST = 6
 """Iterations that a script must have for a second, shorter try when it ends early."""
 
@@ -65,6 +67,8 @@ class Profile:
                 text = "not tried: %s" % ", ".join(str(c) for c in candidates[number - 1 :])
                 self._warn("CandidatesSkipped", "%s: %s" % (text, reason))
                 break
+            if mini_batch and self._cannot_fit(mini_batch):
+                continue
             self.note(self.report() if self.last and self.points else None, mini_batch)
             self.tell("trial", miniBatch=mini_batch, state="started", trial=number, trials=len(candidates))
             self._candidate(mini_batch, left, len(candidates))
@@ -99,9 +103,24 @@ class Profile:
         if self._remaining() <= 0:
             return "the deadline of %.0f s came first" % self.options.deadline_seconds
         last_two = self.failures[-2:]
-        if len(last_two) == 2 and len(self.points) >= 2 and not any("computeTime" in p for p in self.points[-2:]):
+        if len(last_two) == 2 and not any("computeTime" in p for p in self.points[-2:]):
             return "the two before them failed alike" if last_two[0].reason == last_two[1].reason else None
         return None
+
+    def _cannot_fit(self, mini_batch: int) -> bool:
+        """Note a batch whose predicted peak is far above the limit as one that does not fit, untried. Far, because
+        memory is not monotone in the batch: only a clear case is decided without a try."""
+        predicted = memory.predicted_peak(self.points, mini_batch)
+        limit = self.last["device"]["memoryBytes"] if self.last else 0
+        if predicted is None or predicted <= CLEARLY * limit:
+            return False
+        problem = "not tried: by the smaller ones it would need %.1f GiB of %.1f GiB" % (
+            predicted / 2**30,
+            limit / 2**30,
+        )
+        self.points.append({"miniBatch": mini_batch, "fits": False, "problem": problem})
+        self.tell("trial", miniBatch=mini_batch, state="failed", problem=problem)
+        return True
 
     def _candidate(self, mini_batch: int | None, left: int, count: int) -> None:
         seconds = max(3.0, min(15.0, BUDGET_SECONDS / count, self._remaining() / (2 * left)))

@@ -98,6 +98,13 @@ def _short_texts(report: dict[str, Any]) -> None:
     report["device"]["name"] = report["device"]["name"][:60]
 
 
+def _defaults_left_out(report: dict[str, Any]) -> None:
+    for point in report["points"]:
+        for key, default in (("steady", True), ("fetchesPerIteration", 1)):
+            if point.get(key) == default:
+                del point[key]
+
+
 def _peak_only(report: dict[str, Any]) -> None:
     for point in report["points"]:
         if point.get("memory"):
@@ -116,4 +123,6 @@ _REDUCTIONS = (
     _peak_only,
     _without("warnings", "network"),
     _times_without("intervalLowNanoseconds", "intervalHighNanoseconds"),
+    _defaults_left_out,
+    _times_without("cycles"),
 )

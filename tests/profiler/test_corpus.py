@@ -12,7 +12,7 @@ QUICK = {"warmup_steps": 6, "steps": 4, "block": 2, "seconds": 20}
 
 @dataclass(frozen=True)
 class Case:
-    """`trainable`: bytes and number of the tensors exchanged. `iterations`: losses printed per iteration, if not one."""
+    """`trainable`: bytes and number of the tensors exchanged. `losses`: how many an iteration prints."""
 
     script: str
     trainable: tuple[int, int]
@@ -48,7 +48,7 @@ CASES = [
     Case("variable_length.py", (4 * (16 * 8 + 2 * 24 * 8 + 2 * 24), 5)),
     Case("one_cycle.py", (4 * 9, 2)),
     Case("inherits_step.py", (4 * 9, 2)),
-    Case("background_loader.py", (4 * 9, 2), clock="step", fetches=0, frozen=False, batch=None),
+    Case("background_loader.py", (4 * 9, 2), clock="step", fetches=0, frozen=False),
     Case("prefetches.py", (4 * 9, 2)),
     Case("sparse.py", (4 * 800, 1)),
     Case("lightning_trainer.py", (4 * 9, 2), needs="lightning"),

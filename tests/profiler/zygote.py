@@ -1,7 +1,7 @@
 """Runs many small scripts without paying for the framework's import each time: imports it once, forks for each script.
 
-One JSON job a line on standard input: script, arguments, out (where its output goes), settings (of the profiler's trial,
-or null to run without it). One JSON answer a line: the exit status.
+One JSON job a line on standard input: script, arguments, out (where its output goes), settings (of the profiler's
+trial, or null to run without it). One JSON answer a line: the exit status.
 """
 
 import atexit

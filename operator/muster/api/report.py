@@ -94,6 +94,9 @@ class Parameters(Tolerant):
     bytes: Bytes
     exchanged_bytes: Bytes
     tensors: Annotated[list[Tensor], Field(max_length=20_000)] = Field(default_factory=list)
+    tensor_count: int | None = Field(
+        None, ge=0, le=10**6, description="How many there are, where `tensors` holds the largest alone (in a summary)."
+    )
 
 
 class Device(Tolerant):

@@ -9,7 +9,7 @@ class Rows(Dataset):
         return 960
 
     def __getitem__(self, index):
-        return {"inputs": torch.full((8,), index % 5 + 1.0), "wanted": torch.ones(1), "name": "row %d" % index}
+        return {"inputs": torch.full((8,), index % 5 + 1.0), "wanted": torch.ones(1), "name": f"row {index}"}
 
 
 torch.manual_seed(0)

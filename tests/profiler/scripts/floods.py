@@ -4,5 +4,5 @@ import runpy
 from pathlib import Path
 
 for line in range(200_000):
-    print("%099d" % line)
+    print(f"{line:099}")
 runpy.run_path(str(Path(__file__).with_name("plain.py")))

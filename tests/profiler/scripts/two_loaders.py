@@ -8,7 +8,7 @@ labelled = DataLoader(TensorDataset(torch.randn(960, 8), torch.randn(960, 1)), b
 unlabelled = DataLoader(TensorDataset(torch.randn(1920, 8)), batch_size=32, shuffle=True)
 model = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-for (inputs, wanted), (others,) in zip(labelled, unlabelled):
+for (inputs, wanted), (others,) in zip(labelled, unlabelled):  # noqa: B905
     optimizer.zero_grad()
     loss = torch.nn.functional.mse_loss(model(inputs), wanted) + model(others).var()
     loss.backward()

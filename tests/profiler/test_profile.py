@@ -1,0 +1,171 @@
+"""The whole profile, with made-up trials: which candidates are tried, what a failure of one means, and the report."""
+
+import json
+from pathlib import Path
+
+import pytest
+from muster_profiler import process, progress
+from muster_profiler.failures import Problem
+from muster_profiler.profile import Options, Profile
+from profiler.canned import GIB, MS, cycles, outcome, result
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "reports" / "pytorch-cpu.json"
+COMMAND = ["python", "train.py", "--batch", "$(MUSTER_MINIBATCH)"]
+OUT_OF_MEMORY = outcome(result(final=False, cycles=[]), status=-9)
+
+
+class Trials:
+    """Stands for the running of scripts: answers each mini-batch with its made-up outcome."""
+
+    def __init__(self, monkeypatch, outcomes):
+        self.outcomes, self.tried, self.settings, self.environments, self.timeouts = outcomes, [], [], [], []
+        monkeypatch.setattr(process, "run", self.run)
+
+    def run(self, arguments, environment, settings, timeout, _forward):
+        batch = environment.get("MUSTER_MINIBATCH")
+        self.tried.append(arguments)
+        self.environments.append(environment)
+        self.settings.append(settings)
+        self.timeouts.append(timeout)
+        answer = self.outcomes[int(batch) if batch else None]
+        return answer.pop(0) if isinstance(answer, list) else answer
+
+
+def sized(batch, **changes):
+    """A result at a batch: compute and memory grow with it."""
+    memory = {"startUpBytes": GIB // 2, "forwardBackwardBytes": GIB + batch * (32 << 20), "optimizerStepBytes": 2 * GIB}
+    usual = {"cycles": cycles(20 + 3 * batch, 10 + 3 * batch), "memory": memory, "loaderBatchSize": batch}
+    return outcome(result(**usual | changes))
+
+
+def profiled(command=COMMAND, environment=None, **options):
+    told = []
+    profile = Profile(
+        command, environment or {}, Options(**options), lambda event, **facts: told.append((event, facts))
+    )
+    return profile.run(), told
+
+
+def test_the_report_of_three_candidates_of_which_one_ran_out_of_memory_is_the_golden_one(monkeypatch):
+    trials = Trials(monkeypatch, {32: sized(32), 64: sized(64), 128: OUT_OF_MEMORY})
+
+    report, told = profiled(candidates=(64, 32, 128))
+
+    assert report == json.loads(GOLDEN.read_text())
+    assert trials.tried == [["python", "train.py", "--batch", str(batch)] for batch in (32, 64, 128)]
+    states = [facts["state"] for event, facts in told if event == "trial"]
+    assert states == ["started", "done"] * 2 + ["started", "failed"]
+
+
+def test_the_batch_size_also_goes_into_the_environment(monkeypatch):
+    trials = Trials(monkeypatch, {8: sized(8)})
+
+    profiled(["train"], {"ARGS": "--batch $(MUSTER_MINIBATCH)"}, candidates=(8,))
+
+    assert trials.environments[0]["ARGS"] == "--batch 8"
+    assert trials.environments[0]["WANDB_MODE"] == "disabled"
+
+
+def test_a_command_that_never_mentions_the_batch_size_has_one_point_at_its_own(monkeypatch):
+    trials = Trials(monkeypatch, {None: sized(48)})
+
+    report, _ = profiled(["python", "train.py"], candidates=(32, 64))
+
+    assert (report["miniBatchApplied"], [p["miniBatch"] for p in report["points"]]) == (False, [48])
+    assert "MUSTER_MINIBATCH" not in trials.environments[0]
+
+
+def test_a_batch_size_that_does_not_reach_the_loader_is_a_warning(monkeypatch):
+    Trials(monkeypatch, {8: sized(8, loaderBatchSize=4)})
+
+    report, _ = profiled(candidates=(8,))
+
+    assert [w["reason"] for w in report["warnings"]] == ["MiniBatchMismatch"]
+    assert "was given 8, but its loader makes batches of 4" in report["warnings"][0]["message"]
+
+
+def test_one_candidate_that_hangs_leaves_time_for_the_others(monkeypatch):
+    hung = outcome(status=-9, timed_out=True)
+    trials = Trials(monkeypatch, {16: hung, 32: sized(32), 64: sized(64)})
+
+    report, _ = profiled(candidates=(16, 32, 64), deadline_seconds=300)
+
+    assert [p["fits"] for p in report["points"]] == [False, True, True]
+    assert trials.timeouts[0] < 160, "it may not eat the others' time"
+
+
+def test_after_two_that_fail_alike_nothing_larger_is_tried(monkeypatch):
+    trials = Trials(monkeypatch, {16: sized(16), 32: OUT_OF_MEMORY, 64: OUT_OF_MEMORY, 128: sized(128)})
+
+    report, _ = profiled(candidates=(16, 32, 64, 128))
+
+    assert len(trials.tried) == 3
+    assert "not tried: 128" in report["warnings"][0]["message"]
+
+
+def test_one_that_runs_out_of_memory_does_not_rule_out_a_larger_one(monkeypatch):
+    Trials(monkeypatch, {16: OUT_OF_MEMORY, 32: sized(32)})
+
+    report, _ = profiled(candidates=(16, 32))
+
+    assert [p["fits"] for p in report["points"]] == [False, True], "memory is not monotone in the batch"
+
+
+def test_all_out_of_memory_says_so_once(monkeypatch):
+    Trials(monkeypatch, {16: OUT_OF_MEMORY, 32: OUT_OF_MEMORY})
+
+    with pytest.raises(
+        Problem, match=r"no candidate mini-batch \(16, 32\) fits.*smaller candidates or more memory"
+    ) as caught:
+        profiled(candidates=(16, 32))
+
+    assert caught.value.reason == "OutOfMemory"
+
+
+def test_a_script_that_crashes_every_time_is_told_by_its_error(monkeypatch):
+    crash = outcome(status=1, tail="Traceback (most recent call last):\nFileNotFoundError: /data/train")
+    trials = Trials(monkeypatch, {16: crash, 32: crash, 64: crash})
+
+    with pytest.raises(Problem, match="FileNotFoundError: /data/train") as caught:
+        profiled(candidates=(16, 32, 64))
+
+    assert caught.value.reason == "ScriptFailed"
+    assert len(trials.tried) == 2
+
+
+def test_a_batch_that_by_the_smaller_ones_cannot_fit_is_not_tried(monkeypatch):
+    trials = Trials(monkeypatch, {32: sized(32), 64: sized(64), 1024: sized(1024)})
+
+    report, _ = profiled(candidates=(32, 64, 1024))
+
+    assert len(trials.tried) == 2
+    assert not report["points"][2]["fits"]
+    assert "by the smaller ones it would need" in report["points"][2]["problem"]
+
+
+def test_a_short_script_is_run_again_with_blocks_that_it_is_long_enough_for(monkeypatch):
+    early = sized(32, ended="early", iterations=18, cycles=[("warm", 0, True, 100 * MS, 1)] * 18)
+    trials = Trials(monkeypatch, {32: [early, sized(32, ended="early")]})
+
+    report, _ = profiled(candidates=(32,))
+
+    assert [(s.warmup_steps, s.block) for s in trials.settings] == [(None, 5), (3, 3)]
+    assert report["points"][0]["overheadTime"]["medianNanoseconds"] == 10 * MS
+    assert report["warnings"][0]["reason"] == "ScriptEndsEarly"
+
+
+def test_a_command_that_cannot_be_started_is_named(tmp_path):
+    with pytest.raises(Problem, match="cannot start /no/such/python: No such file or directory") as caught:
+        profiled(["/no/such/python", "train.py"])
+
+    assert caught.value.reason == "CommandNotFound"
+
+
+def test_what_is_known_is_noted_before_each_trial(monkeypatch):
+    Trials(monkeypatch, {16: sized(16), 32: sized(32)})
+    noted = []
+
+    Profile(COMMAND, {}, Options(candidates=(16, 32)), progress.none, lambda *known: noted.append(known)).run()
+
+    assert noted[0] == (None, 16)
+    assert (noted[1][0]["points"][0]["miniBatch"], noted[1][1]) == (16, 32)
