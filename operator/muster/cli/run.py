@@ -8,9 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from rich.console import Console
-from rich.text import Text
-
 from muster import jobs, local
 from muster.api import report_log
 from muster.api.job import Profile, ProfileSource
@@ -18,6 +15,7 @@ from muster.api.status import ConditionType, TrainingJobStatus
 from muster.cli import manifest
 from muster.cli.exits import Code, Exit
 from muster.cli.explain import sentences
+from muster.cli.terminal import Terminal
 from muster.jobs import conditions
 from muster.jobs.model import Event, Job, Pod, Role
 from muster.jobs.reasons import Reason
@@ -27,11 +25,6 @@ from muster.local.machine import log_of
 from muster.local.ports import AddressBook
 from muster.local.process import termination_log
 
-_COLOURS = {
-    Role.WORKER: ("green", "cyan", "blue", "bright_green", "bright_cyan", "bright_blue"),
-    Role.SERVER: ("magenta", "bright_magenta"),
-    Role.PROFILER: ("yellow",),
-}
 _PROFILE = "given-profile"
 
 
@@ -100,28 +93,13 @@ def _conclude(tell: "Narrator", job: Job, status: TrainingJobStatus) -> None:
     raise Exit(Code.INFEASIBLE if infeasible else Code.FAILED, message)
 
 
-class Narrator:
-    """Tells on the terminal what happens to the job: processes' lines with who printed them, and Muster's own."""
-
-    def __init__(self) -> None:
-        self._console = Console(highlight=False, markup=False, soft_wrap=True)
-        self._said = ""
-
-    def say(self, text: str) -> None:
-        """A line of Muster's own, not twice in a row: two conditions can have one reason."""
-        if text == self._said:
-            return
-        self._said = text
-        self._console.print(Text(f"muster: {text}", style="bold"))
+class Narrator(Terminal):
+    """Tells on the terminal what happens to the job."""
 
     def line(self, pod: Pod, text: str) -> None:
         """A process's line; the profiler's report is for Muster, and not shown."""
-        if pod.role == Role.PROFILER and text.startswith(report_log.MARKER):
-            return
-        colours = _COLOURS.get(pod.role or Role.WORKER, ("white",))
-        self._console.print(
-            Text(f"[{pod.role}-{pod.index}] ", style=colours[pod.index % len(colours)]), Text(text), sep=""
-        )
+        if pod.role != Role.PROFILER or not text.startswith(report_log.MARKER):
+            self.prefixed(str(pod.role), pod.index, text)
 
     def started(self, pod: Pod, gpus: tuple[str, ...]) -> None:
         """A process was started."""
@@ -137,8 +115,8 @@ class Narrator:
         """The plan, explained."""
         assert job.spec is not None
         self.say("the plan")
-        for sentence in sentences(job.spec, job.status):
-            self._console.print(f"  - {sentence}")
+        for each in sentences(job.spec, job.status):
+            self.plain(f"  - {each}")
 
 
 def _interrupt(*_: object) -> NoReturn:

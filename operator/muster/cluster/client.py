@@ -91,6 +91,8 @@ class Client:
         self._api = ApiClient(configuration)
         self._bucket = bucket
         self._in_cluster = in_cluster
+        self.namespace = "default"
+        """The kubeconfig's own choice, for commands of people; the operator names a namespace in every request."""
 
     @classmethod
     async def connect(cls, bucket: TokenBucket, kubeconfig: str | None = None, context: str | None = None) -> "Client":
@@ -107,12 +109,14 @@ class Client:
             else:
                 return cls(configuration, bucket, in_cluster=True)
         try:
-            await load_kube_config(kubeconfig, context, configuration, persist_config=False)
+            loader = await load_kube_config(kubeconfig, context, configuration, persist_config=False)
         except (ConfigException, OSError) as error:
             raise ApiError(
                 f"no way to a cluster: neither a service account nor a usable kubeconfig: {error}"
             ) from error
-        return cls(configuration, bucket)
+        client = cls(configuration, bucket)
+        client.namespace = loader.current_context["context"].get("namespace") or client.namespace
+        return client
 
     async def access(self) -> Access:
         """The connection's own details."""
@@ -212,6 +216,27 @@ class Client:
         query = {"container": container, "tailLines": str(tail_lines), "limitBytes": str(limit_bytes)}
         data = await self._request("GET", PODS, PODS.path(namespace, pod, "log"), query=query, accept="*/*")
         return data.decode(errors="replace")
+
+    async def follow_log(self, namespace: str, pod: str, container: str) -> AsyncIterator[str]:
+        """The lines of a container's log from its first, as they come, to the container's end."""
+        path, query = PODS.path(namespace, pod, "log"), [("container", container), ("follow", "true")]
+        _, url, headers, _, _ = await self._api.param_serialize(
+            "GET", path, query_params=query, auth_settings=["BearerToken"]
+        )
+        try:
+            timeout = aiohttp.ClientTimeout(sock_connect=5)
+            answer = await self._api.call_api("GET", url, headers, None, _request_timeout=timeout)
+            if answer.status >= 400:
+                raise from_response(answer.status, _status(await answer.read()), None)
+            rest = b""
+            async for chunk in answer.response.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield line.decode(errors="replace")
+            if rest:
+                yield rest.decode(errors="replace")
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise Transient(f"GET {path}: {error or type(error).__name__}") from error
 
     async def _json(self, verb: str, resource: Resource, path: str, **how: Any) -> Object:
         return cast("Object", json.loads(await self._request(verb, resource, path, **how)))

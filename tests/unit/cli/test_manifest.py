@@ -4,7 +4,6 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-
 from muster.cli.manifest import ManifestError, load
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/job.yaml"))
@@ -42,32 +41,59 @@ def test_the_examples_are_read(path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("efficiencyPercent: 80", "efficiencyPercnt: 80", "job.yaml:7: spec.goal.efficiencyPercnt: unknown field; did you mean efficiencyPercent?"),
-        ("  goal:", "  gaol: 1\n  goal:", "job.yaml:6: spec.gaol: unknown field; did you mean goal?"),
-        ("efficiencyPercent: 80", "efficiencyPercent: 180", "job.yaml:7: spec.goal.efficiencyPercent: input should be less than or equal to 100"),
-        ("efficiencyPercent: 80", 'efficiencyPercent: "80"', "job.yaml:7: spec.goal.efficiencyPercent: input should be a valid integer"),
-        ("efficiencyPercent: 80", 'efficiencyPercent: 80\n    speedup: "2"', "job.yaml:6: spec.goal: give exactly one goal: efficiencyPercent, speedup, deadline or cost"),
-        ("  worker:", "  worker:\n    replicas: 0", "job.yaml:9: spec.worker.replicas: input should be greater than or equal to 1"),
-        ("command: [python, train.py]", "command: python train.py", "job.yaml:13: spec.worker.template.spec.containers[0].command: input should be a valid array"),
-        ("  name: train\nspec", "  name: Train_1\nspec", "job.yaml:4: metadata.name: a job's name is at most 49 lower-case letters"),
-        ("  name: train\nspec", "  nam: train\nspec", "job.yaml:3: metadata.name: missing: a job needs a name"),
-        ("kind: TrainingJob\n", "", "job.yaml:1: kind: missing: write kind: TrainingJob"),
-        ("v1alpha1", "v2", "job.yaml:1: apiVersion: must be muster.dev/v1alpha1, not muster.dev/v2"),
-        ("metadata:", "metdata: {}\nmetadata:", "job.yaml:3: metdata: unknown field; did you mean metadata?"),
-        ("  goal:\n    efficiencyPercent: 80\n", "", "job.yaml:5: spec.goal: missing"),
-        ("  worker:", "  goal: {speedup: '2'}\n  worker:", "job.yaml:8: spec.goal: given twice"),
-        ("kind: TrainingJob", "kind: [TrainingJob", "job.yaml:3: not YAML"),
-        (GOOD, "- 1\n", "job.yaml:1: not a Kubernetes object: a mapping is expected"),
-        (GOOD, "a: &a [*a]\n", "job.yaml:1: not a Kubernetes object"),
-        (GOOD, "", "job.yaml: no TrainingJob in it"),
-        (GOOD, "apiVersion: v1\nkind: Secret\n", "job.yaml: no TrainingJob in it, only Secret"),
+        (
+            "efficiencyPercent: 80",
+            "efficiencyPercnt: 80",
+            "7: spec.goal.efficiencyPercnt: unknown field; did you mean efficiencyPercent?",
+        ),
+        ("  goal:", "  gaol: 1\n  goal:", "6: spec.gaol: unknown field; did you mean goal?"),
+        (
+            "efficiencyPercent: 80",
+            "efficiencyPercent: 180",
+            "7: spec.goal.efficiencyPercent: input should be less than or equal to 100",
+        ),
+        (
+            "efficiencyPercent: 80",
+            'efficiencyPercent: "80"',
+            "7: spec.goal.efficiencyPercent: input should be a valid integer",
+        ),
+        (
+            "efficiencyPercent: 80",
+            'efficiencyPercent: 80\n    speedup: "2"',
+            "6: spec.goal: give exactly one goal: efficiencyPercent, speedup",
+        ),
+        (
+            "  worker:",
+            "  worker:\n    replicas: 0",
+            "9: spec.worker.replicas: input should be greater than or equal to 1",
+        ),
+        (
+            "[python, train.py]",
+            "python train.py",
+            "13: spec.worker.template.spec.containers[0].command: input should be a valid",
+        ),
+        (
+            "  name: train\nspec",
+            "  name: Train_1\nspec",
+            "4: metadata.name: a job's name is at most 49 lower-case letters",
+        ),
+        ("  name: train\nspec", "  nam: train\nspec", "3: metadata.name: missing: a job needs a name"),
+        ("kind: TrainingJob\n", "", "1: kind: missing: write kind: TrainingJob"),
+        ("v1alpha1", "v2", "1: apiVersion: must be muster.dev/v1alpha1, not muster.dev/v2"),
+        ("metadata:", "metdata: {}\nmetadata:", "3: metdata: unknown field; did you mean metadata?"),
+        ("  goal:\n    efficiencyPercent: 80\n", "", "5: spec.goal: missing"),
+        ("  worker:", "  goal: {speedup: '2'}\n  worker:", "8: spec.goal: given twice"),
+        ("kind: TrainingJob", "kind: [TrainingJob", "3: not YAML"),
+        (GOOD, "- 1\n", "1: not a Kubernetes object: a mapping is expected"),
+        (GOOD, "a: &a [*a]\n", "1: not a Kubernetes object"),
+        (GOOD, "", " no TrainingJob in it"),
+        (GOOD, "apiVersion: v1\nkind: Secret\n", " no TrainingJob in it, only Secret"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_told_by_line_and_field(tmp_path: Path, old: str, new: str, told: str) -> None:
     assert old in GOOD
-    assert any(line.startswith(told) for line in problems(tmp_path, GOOD.replace(old, new, 1))), problems(
-        tmp_path, GOOD.replace(old, new, 1)
-    )
+    found = problems(tmp_path, GOOD.replace(old, new, 1))
+    assert any(line.startswith(f"job.yaml:{told}") for line in found), found
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""What commands print and how they end, where no cluster is needed."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import muster as package
+import pytest
+import yaml
+from muster.cli import main
+from support.jobs import REPORT, job, report_config_map
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    stdout: str
+    stderr: str
+
+
+Muster = Callable[..., Done]
+
+
+@pytest.fixture
+def muster(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Muster:
+    """Runs the console script with these arguments."""
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*arguments: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["muster", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+def write(folder: Path, *documents: dict[str, Any]) -> Path:
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump_all(documents, sort_keys=False))
+    return path
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(REPORT))
+    return path
+
+
+def test_help_names_every_command(muster: Muster) -> None:
+    text = muster("--help").stdout
+    for command in ("profile", "plan", "run", "submit", "status", "explain", "logs", "operator", "crd"):
+        assert f"  {command} " in text
+
+
+def test_help_imports_nothing_that_is_slow() -> None:
+    slow = "pydantic", "kubernetes", "scipy", "rich", "yaml"
+    code = f"import sys, muster.cli.app; print([name for name in {slow} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_version_is_the_package_s(muster: Muster) -> None:
+    assert muster("--version").stdout == f"muster {package.__version__}\n"
+
+
+def test_crd_prints_the_definition(muster: Muster) -> None:
+    assert yaml.safe_load(muster("crd").stdout)["metadata"]["name"] == "trainingjobs.muster.dev"
+
+
+def test_plan_prints_each_number_with_its_reason(muster: Muster, tmp_path: Path, report: Path) -> None:
+    path = write(tmp_path, job("planned", "true", server="true", profile=None))
+    text = muster("plan", "-f", path, "--profile", report).stdout
+    for word in ("mini-batch", "workers", "servers", "limited by", "why", "predicted:"):
+        assert word in text
+
+
+def test_plan_is_the_status_s_plan_as_json_and_yaml(muster: Muster, tmp_path: Path, report: Path) -> None:
+    path = write(tmp_path, job("planned", "true", server="true", profile=None))
+    as_json = json.loads(muster("plan", "-f", path, "--profile", report, "-o", "json").stdout)
+    assert as_json["workers"]["value"] == 2
+    assert as_json == yaml.safe_load(muster("plan", "-f", path, "--profile", report, "-o", "yaml").stdout)
+
+
+def test_plan_takes_the_report_from_the_file_s_own_config_map(muster: Muster, tmp_path: Path) -> None:
+    done = muster("plan", "-f", write(tmp_path, report_config_map(), job("planned", "true")), "-o", "json")
+    assert json.loads(done.stdout)["workers"]["value"] == 2
+
+
+def test_plan_of_several_jobs_is_one_each(muster: Muster, tmp_path: Path, report: Path) -> None:
+    path = write(tmp_path, job("one", "true", profile=None), job("two", "true", profile=None))
+    text = muster("plan", "-f", path, "--profile", report).stdout
+    assert "one:" in text
+    assert "two:" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "told"),
+    [
+        ({"goal": {"speedup": "5000"}}, 3, "The goal of 5000 times one GPU is not met"),
+        ({"goal": {"speedup": 5}}, 2, "spec.goal.speedup: input should be a valid string"),
+        ({"gaol": {}}, 2, "did you mean goal?"),
+    ],
+)
+def test_plan_ends_with_what_went_wrong(
+    muster: Muster, tmp_path: Path, report: Path, change: dict[str, Any], code: int, told: str
+) -> None:
+    done = muster("plan", "-f", write(tmp_path, job("wrong", "true", profile=None, **change)), "--profile", report)
+    assert done.code == code
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_plan_without_a_profile_says_how_to_get_one(muster: Muster, tmp_path: Path) -> None:
+    done = muster("plan", "-f", write(tmp_path, job("bare", "true", profile=None)))
+    assert done.code == 2
+    assert "muster profile" in done.stderr
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": "muster.dev/profile/v2"}', "\x00\xff"])
+def test_a_report_that_is_none_is_refused_by_name(muster: Muster, tmp_path: Path, report: Path, content: str) -> None:
+    report.write_bytes(content.encode("latin-1"))
+    done = muster("plan", "-f", write(tmp_path, job("bad", "true", profile=None)), "--profile", report)
+    assert done.code == 2
+    assert "report.json" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_of_the_cluster_without_one_says_so(muster: Muster, tmp_path: Path) -> None:
+    done = muster("status", "job", "--kubeconfig", tmp_path / "none")
+    assert done.code == 1
+    assert "no way to a cluster" in done.stderr
+
+
+def test_the_operator_names_a_setting_that_is_wrong(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_METRICS_PORT", "99999999")
+    done = muster("operator")
+    assert done.code == 2
+    assert "MUSTER_METRICS_PORT" in done.stderr
