@@ -1,12 +1,13 @@
 """The operator is killed before and after each of its API writes in turn, in the whole life of a job with a restart.
 
-A real API server; a life for each death, several lives at once, each in a namespace of its own with an operator of its own.
+A real API server; a life for each death, several lives at once, each in a namespace and with an operator of its own.
 """
 
 import asyncio
 import secrets
 from dataclasses import dataclass
 
+import pytest
 from support.lives import SERVERS, WORKERS, Life, Lives, training_job
 from support.proxy import Call, Drop
 
@@ -48,7 +49,8 @@ async def test_killed_before_and_after_each_write_it_ends_complete_with_no_pod_a
     await asyncio.gather(*(_live_and_die(lives, death, gate) for death in deaths))
     with capsys.disabled():
         _print_table(deaths)
-    assert [death for death in deaths if not death.good] == []
+    bad = [death for death in deaths if not death.good]
+    assert not bad, "\n".join(map(str, bad))
 
 
 async def _live_and_die(lives: Lives, death: Death, gate: asyncio.Semaphore) -> None:
@@ -60,6 +62,8 @@ async def _live_and_die(lives: Lives, death: Death, gate: asyncio.Semaphore) -> 
         try:
             status = await life.until_over(seconds=120)
             death.outcome, death.restarts = "Complete", status["restarts"]
+        except pytest.fail.Exception as error:
+            death.outcome = str(error)
         finally:
             created = life.pods_created()
             death.pods, death.twice = len(created), len(created) - len(set(created))
@@ -85,4 +89,4 @@ def _print_table(deaths: list[Death]) -> None:
     print(f"\n{'write':>5} {'killed':7} {'which':45} {'pods':>4} {'twice':>5} {'profiles':>8} {'starts':>6}  outcome")
     for each in deaths:
         row = f"{each.number:>5} {each.when:7} {each.write:45} {each.pods:>4} {each.twice:>5} {each.profiles:>8}"
-        print(f"{row} {each.starts:>6}  {each.outcome}")
+        print(f"{row} {each.starts:>6}  {each.outcome[:40]}")

@@ -1,4 +1,4 @@
-"""Plays the scheduler and the kubelets of an API server that has none: pods are bound, run, end by a script, are let go.
+"""Plays the scheduler and kubelets of an API server that has none: pods are bound, run, end by a script, are let go.
 
 There are no containers and so no logs: a profile comes back by the termination message.
 """

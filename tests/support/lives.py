@@ -90,9 +90,9 @@ class Life:
         status = await self.until("Complete", name, seconds)
 
         async def holds() -> bool:
-            pods = await self.list(PODS)
+            pods = await self.objects(PODS)
             alive = [pod for pod in pods if pod["status"].get("phase") in ("Pending", "Running")]
-            return not alive and not await self.list(SERVICES)
+            return not alive and not await self.objects(SERVICES)
 
         await self.eventually("servers and service are gone", holds, seconds)
         return status
@@ -102,14 +102,18 @@ class Life:
         end = time.monotonic() + seconds
         while not await holds():
             if time.monotonic() > end:
-                jobs = [job.get("status") for job in await self.list(JOBS)]
+                jobs = [job.get("status") for job in await self.objects(JOBS)]
                 said = self.log.read_text()[-6000:] if self.log.exists() else ""
                 pytest.fail(f"not within {seconds} s: {what}: {json.dumps(jobs)[:3000]}\n{said}")
             await asyncio.sleep(0.05)
 
-    async def list(self, resource: Resource) -> list[dict[str, Any]]:
+    async def objects(self, resource: Resource) -> list[dict[str, Any]]:
         """All objects of a kind in the namespace."""
         return [raw async for page, _ in self.client.pages(resource, self.namespace) for raw in page]
+
+    async def delete_pod(self, name: str) -> None:
+        """As a user who cannot wait."""
+        await self.client.delete(PODS, self.namespace, name, grace_seconds=0)
 
     def pods_created(self) -> list[tuple[str, int]]:
         """Name and attempt of each pod that the server made for the operator; sorted, so that a second one shows."""

@@ -90,6 +90,8 @@ class Proxy:
     def __init__(self, access: Access, folder: Path) -> None:
         self.before: Hook = _nothing
         self.after: Hook = _nothing
+        self.on_read: Callable[[Call, bytes], object] = lambda _, __: None
+        """Told of every answered read that is no watch."""
         self.writes: list[Call] = []
         self.away = False
         """While true, no connection gets an answer."""
@@ -154,7 +156,7 @@ class Proxy:
             if answer := await self.before(call):
                 return self._say(call, answer)
             return await self._forward(request, call, data)
-        except Drop:
+        except (Drop, ConnectionError, aiohttp.ClientError):  # the errors: the operator, or the server, has gone
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=500)
@@ -174,6 +176,8 @@ class Proxy:
             body = await given.read()
             if call.is_write:
                 call.answer = json.loads(body)
+            elif given.status == 200:
+                self.on_read(call, body)
             kept = {name: value for name, value in given.headers.items() if name.lower() not in _HOP}
             if answer := await self.after(call):
                 return self._say(call, answer)
@@ -186,8 +190,6 @@ class Proxy:
         try:
             async for chunk in given.content.iter_any():
                 await response.write(chunk)
-        except (aiohttp.ClientError, ConnectionError):
-            self._abort(response)
         finally:
             self._watches.discard(response)
         return response

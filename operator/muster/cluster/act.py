@@ -25,8 +25,8 @@ from muster.jobs.model import (
 )
 
 _log = logging.getLogger(__name__)
-# The report is the log's end. A node's log has a line for every 16 KiB of a longer one, and what is over the limit is cut
-# from the end, so the limit is well above the longest report.
+# The report is the log's end. A node's log has a line for every 16 KiB of a longer one, and what is over the limit is
+# cut from the end, so the limit is well above the longest report.
 _REPORT_LINES = 1024
 _REPORT_BYTES = 3 * report_log.MAX_REPORT_BYTES
 REPORT_KEY = "report.json"

@@ -35,7 +35,6 @@ class _Entry(Generic[V]):
     uid: str
     version: int
     seen: int  # the listing during or after which it was last seen
-    watched: bool = False  # a watch has told of it
 
 
 class Table(Generic[V]):
@@ -47,6 +46,8 @@ class Table(Generic[V]):
         self._groups: dict[Key, dict[str, _Entry[V]]] = {}
         self._gone: set[str] = set()
         self._listing = 0
+        self.untold: set[tuple[Key, str]] = set()
+        """What a listing or an answer has shown, and no watch has told of."""
 
     def put(self, raw: Object, *, watched: bool = False) -> bool:
         """Take in an object, unless a newer version is known; returns whether that changed anything."""
@@ -57,13 +58,16 @@ class Table(Generic[V]):
         known = self._groups.get(group, {}).get(name)
         if known is not None:
             known.seen = self._listing
-            known.watched |= watched
+            if watched:
+                self.untold.discard((group, name))
             if version <= known.version:
                 return False
         view = self._view(raw, known.view if known else None)
         if view is None:
             return self._drop(group, name)
-        self._groups.setdefault(group, {})[name] = _Entry(view, uid, version, self._listing, watched)
+        self._groups.setdefault(group, {})[name] = _Entry(view, uid, version, self._listing)
+        if not watched and (known is None or known.uid != uid):
+            self.untold.add((group, name))
         return known is None or known.view != view
 
     def remove(self, raw: Object) -> bool:
@@ -108,9 +112,8 @@ class Table(Generic[V]):
 
     def is_news(self, raw: Object) -> bool:
         """Whether a watch's listing shows what it has shown before, or something unknown: it lists anew."""
-        group = self.key(raw)
-        known = self._groups.get(group, {}).get(raw["metadata"]["name"]) if group else None
-        return known is None or known.watched
+        group, name = self.key(raw), raw["metadata"]["name"]
+        return group is None or name not in self._groups.get(group, {}) or (group, name) not in self.untold
 
     def get(self, group: Key, name: str) -> V | None:
         """One object's view."""
@@ -141,6 +144,7 @@ class Table(Generic[V]):
         entries = self._groups.get(group, {})
         if entries.pop(name, None) is None:
             return False
+        self.untold.discard((group, name))
         if not entries:
             del self._groups[group]
         return True
@@ -189,6 +193,15 @@ class Cache:
         for key in self._tables[resource].end_listing(version):
             self._tell(resource, key)
 
+    def untold(self) -> set[tuple[Resource, Key, str]]:
+        """Everything that a watch should have told of and has not."""
+        return {
+            (resource, *each)
+            for resource, table in self._tables.items()
+            if resource in WATCHED
+            for each in table.untold
+        }
+
     def put_pods(self, key: Key, found: list[Object], version: int) -> None:
         """Take in a complete listing of one job's pods."""
         for raw in found:
@@ -221,6 +234,8 @@ class Cache:
             self._changed(key)
 
 
+WATCHED = (JOBS, PODS, SERVICES, NODES, QUOTAS)
+"""Kinds that watches tell of. Config maps are listed alone: nothing has to happen at once when one changes."""
 _CLUSTER = Key("", "")
 
 

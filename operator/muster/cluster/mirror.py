@@ -1,10 +1,11 @@
 """Lists everything completely: before the first reconcile, every few minutes, and when a watch shows that it had a gap.
 
-A watch that comes back after a 410 tells what there is, never what vanished in between: only a complete listing finds
-that out.
+A watch that begins, or comes back after a 410, tells what there is, never what vanished before: only a complete listing
+finds that out. Two signs call for one: a watch that tells again what it has told, and an object that no watch tells of.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 
@@ -15,6 +16,8 @@ from muster.cluster.errors import ApiError, NotFound, Rejected
 
 _log = logging.getLogger(__name__)
 _SETTLE_SECONDS = 2.0  # a gap is shown once an object: listen until it has been said, then list once
+
+_PATIENCE_SECONDS = 2.0  # an object that is untold twice as long has vanished, or its watch is deaf
 
 LABELLED = (PODS, SERVICES, CONFIG_MAPS)
 """Kinds of which only the objects with the job label are of interest."""
@@ -59,21 +62,27 @@ class Mirror:
         self.listed_at = time.monotonic()
 
     async def run(self) -> None:
-        """List every `period_seconds`, and soon after a gap, for ever."""
+        """List every `period_seconds`, and soon after a sign of a gap, for ever."""
+        due = time.monotonic() + self._period
+        patience, suspect = _PATIENCE_SECONDS, self._cache.untold()
         while True:
-            try:
-                async with asyncio.timeout(self._period):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
                     await self._gap.wait()
                 await asyncio.sleep(_SETTLE_SECONDS)
-                _log.info("a watch has listed anew: listing everything, to find what vanished unseen")
-            except TimeoutError:
-                pass
+            untold = self._cache.untold()
+            stuck, suspect = suspect & untold, untold
+            patience = min(2 * patience, self._period) if stuck else _PATIENCE_SECONDS
+            if not (self._gap.is_set() or stuck or time.monotonic() >= due):
+                continue
+            if self._gap.is_set() or stuck:
+                _log.info("a watch had a gap: listing everything, to find what vanished unseen")
             self._gap.clear()
             try:
                 await self.list_all()
+                due = time.monotonic() + self._period
             except ApiError as error:
                 _log.warning("listing failed, trying again: %s", error)
-                await asyncio.sleep(min(5.0, self._period))
                 self._gap.set()
 
     async def _list(self, resource: Resource) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import kopf
 
 from muster.api import labels
-from muster.cluster.cache import Cache
-from muster.cluster.client import JOBS, NODES, PODS, QUOTAS, SERVICES, Access, Client, Resource
+from muster.cluster.cache import WATCHED, Cache
+from muster.cluster.client import NODES, QUOTAS, Access, Client, Resource
 
 _PAGE = 500  # objects a page of a watch's first listing
 _IDLE_SECONDS = 1.0  # kopf keeps a task for every object that had an event within so long
@@ -73,7 +73,9 @@ class Watch:
         registry = kopf.OperatorRegistry()
         access = await self._client.access()
         kopf.on.login(registry=registry, id="login")(_login(access))
-        for resource in (JOBS, PODS, SERVICES, *(each for each in (NODES, QUOTAS) if each in optional)):
+        for resource in WATCHED:
+            if resource in (NODES, QUOTAS) and resource not in optional:
+                continue
             group, version = resource.group_version
             kopf.on.event(group, version, resource.plural, registry=registry, id=resource.plural)(
                 self._handler(resource)

@@ -160,3 +160,26 @@ def quota(name: str, hard: int, used: int) -> dict:
     resource = "requests.nvidia.com/gpu"
     meta = {"name": name, "namespace": "team", "uid": name, "resourceVersion": "1"}
     return {"metadata": meta, "status": {"hard": {resource: str(hard)}, "used": {resource: str(used)}}}
+
+
+def test_what_no_watch_has_told_of_is_known_until_it_is_told_or_gone(cache):
+    cache.put(PODS, pod(0))
+    cache.put(PODS, pod(1))
+    cache.put(PODS, pod(2), watched=True)
+    assert {name for _, _, name in cache.untold()} == {"resnet-worker-0", "resnet-worker-1"}
+    cache.put(PODS, pod(0), watched=True)
+    cache.remove(PODS, pod(1, version=7))
+    assert cache.untold() == set()
+
+
+def test_a_listing_of_one_job_prunes_that_job_alone(cache, news):
+    cache.put(JOBS, job())
+    cache.put(PODS, pod(0))
+    cache.put(PODS, pod(1))
+    other = pod(2, labels={"muster.dev/job": "other"})
+    cache.put(PODS, other)
+    news.clear()
+    cache.put_pods(KEY, [pod(1)], 100)
+    assert phases(cache) == {"resnet-worker-1": "Pending"}
+    assert len(cache.pods) == 2
+    assert news == [KEY]

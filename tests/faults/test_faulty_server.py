@@ -1,0 +1,181 @@
+"""One fault of the API server, or of the way to it, through a job's whole life: it ends the same, with no pod twice."""
+
+import asyncio
+import itertools
+import json
+import random
+import secrets
+from collections.abc import Awaitable, Callable
+
+import pytest
+from support.jobs import REPORT
+from support.kubelet import Exit, role
+from support.lives import SERVERS, WORKERS, Life, Lives, training_job
+from support.proxy import Answer, Call, Drop
+
+MEMBERS = [f"job-server-{index}" for index in range(SERVERS)] + [f"job-worker-{index}" for index in range(WORKERS)]
+PODS = sorted([("job-profiler", 1), *((name, attempt) for name in MEMBERS for attempt in (1, 2))])
+
+EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+GONE = Answer(200, body=json.dumps({"type": "ERROR", "object": EXPIRED}).encode() + b"\n")
+"""How the API server tells a watch that its place in history is gone."""
+
+Arm = Callable[[Life], None]
+
+
+def every(
+    count: int, spoil: Callable[[Call], Answer | None], *, writes: bool = True
+) -> Callable[[Call], Awaitable[Answer | None]]:
+    """Spoil every so-many-th write, or every so-many-th request that is no watch."""
+    counter = itertools.count(1)
+
+    async def hook(call: Call) -> Answer | None:
+        counts = call.is_write if writes else not call.is_watch
+        return spoil(call) if counts and next(counter) % count == 0 else None
+
+    return hook
+
+
+def drop(_: Call) -> Answer | None:
+    raise Drop
+
+
+def before(hook: Callable[[Call], Awaitable[Answer | None]]) -> Arm:
+    return lambda life: setattr(life.proxy, "before", hook)
+
+
+def after(hook: Callable[[Call], Awaitable[Answer | None]]) -> Arm:
+    return lambda life: setattr(life.proxy, "after", hook)
+
+
+def delays() -> Arm:
+    chance = random.Random(7)
+
+    async def hook(_: Call) -> None:
+        await asyncio.sleep(chance.uniform(0, 0.4))
+
+    return before(hook)
+
+
+def cut_watches(life: Life) -> None:
+    async def cut() -> None:
+        while True:
+            await asyncio.sleep(0.3)
+            life.proxy.cut_watches()
+
+    life.tasks.append(asyncio.create_task(cut()))
+
+
+def watches_without_history(life: Life) -> None:
+    """Every second watch is told that its place in history is gone, and all of them are cut again and again."""
+    counter = itertools.count()
+
+    async def hook(call: Call) -> Answer | None:
+        return GONE if call.is_watch and next(counter) % 2 else None
+
+    life.proxy.before = hook
+    cut_watches(life)
+
+
+FAULTS: dict[str, Callable[[], Arm]] = {
+    "every 5th request is dropped on the way there": lambda: before(every(5, drop, writes=False)),
+    "every 4th write takes effect and its answer is dropped": lambda: after(every(4, drop)),
+    "every 4th write takes effect and is answered 504": lambda: after(every(4, lambda _: Answer(504, "Timeout"))),
+    "every 4th write is answered 409": lambda: before(every(4, lambda _: Answer(409, "Conflict"))),
+    "every 4th write is answered 500": lambda: before(every(4, lambda _: Answer(500, "InternalError"))),
+    "every 6th request is answered 503": lambda: before(
+        every(6, lambda _: Answer(503, "ServiceUnavailable"), writes=False)
+    ),
+    "every 8th write is answered 429, come back in a second": lambda: before(
+        every(8, lambda _: Answer(429, "TooManyRequests", {"Retry-After": "1"}))
+    ),
+    "every request is late": delays,
+    "every watch is cut, again and again": lambda: cut_watches,
+    "watches find their place in history gone": lambda: watches_without_history,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_job_with_a_restart_ends_the_same_when(fault, lives: Lives):
+    life = await lives(f"fault-{secrets.token_hex(3)}", start=False)
+    FAULTS[fault]()(life)
+    life.tasks.append(asyncio.create_task(life.operator.keep_alive()))
+    await life.create(training_job("job"))
+    status = await life.until_over(seconds=120)
+    assert status["restarts"] == 1
+    assert life.pods_created() == PODS
+
+
+async def test_a_server_that_goes_away_for_a_while_is_waited_for(lives: Lives):
+    life = await lives(f"away-{secrets.token_hex(3)}")
+    await life.create(training_job("job"))
+    for pods in (1, 4, 8):
+        await life.eventually(f"{pods} pods are made", lambda n=pods: _made(life, n))
+        life.proxy.away = True
+        life.proxy.cut_watches()
+        await asyncio.sleep(5)
+        life.proxy.away = False
+    status = await life.until_over(seconds=120)
+    assert status["restarts"] == 1
+    assert life.pods_created() == PODS
+
+
+async def test_what_vanished_while_a_watch_was_deaf_is_found_out(lives: Lives):
+    """A worker is deleted while no watch is open, and the watches come back without their place in history."""
+
+    def run_on(pod, siblings):
+        return Exit(0, json.dumps(REPORT)) if role(pod) == "profiler" else None
+
+    life = await lives(f"gap-{secrets.token_hex(3)}", run_on)
+    await life.create(training_job("job"))
+    await life.until("PodsReady")
+    deaf = True
+
+    async def no_watch(call: Call) -> Answer | None:
+        if call.is_watch:
+            return Answer(503) if deaf else GONE
+        return None
+
+    life.proxy.before = no_watch
+    life.proxy.cut_watches()
+    await life.delete_pod("job-worker-1")
+    deaf = False
+    await life.eventually("the lost worker is noticed", lambda: _attempt(life, 2), seconds=30)
+    life.proxy.before = life.proxy.after
+    status = await life.until("PodsReady", seconds=90)
+    assert (status["restarts"], status["disruptions"]) == (0, 1)
+    assert len(life.pods_created()) == len(set(life.pods_created()))
+
+
+async def test_an_operator_that_starts_from_an_old_answer_makes_nothing_twice(lives: Lives):
+    """A new operator's listings are answered from the past, as by an API server that lags behind."""
+    life = await lives(f"stale-{secrets.token_hex(3)}")
+    old: dict[str, bytes] = {}
+    stale_until = 0.0
+    loop = asyncio.get_running_loop()
+
+    async def remember_or_repeat(call: Call) -> Answer | None:
+        if call.is_write or call.is_watch or "namespaces" not in call.path:
+            return None
+        if loop.time() < stale_until and call.path in old:
+            return Answer(200, body=old[call.path])
+        return None
+
+    life.proxy.before = remember_or_repeat
+    life.proxy.on_read = lambda call, body: old.setdefault(call.path, body)
+    await life.create(training_job("job"))
+    for pods in (1, 4, 9):
+        await life.eventually(f"{pods} pods are made", lambda n=pods: _made(life, n))
+        stale_until = loop.time() + 3
+        life.operator.kill()
+    status = await life.until_over(seconds=120)
+    assert status["restarts"] == 1
+    assert life.pods_created() == PODS
+
+
+async def _made(life: Life, count: int) -> bool:
+    return len(life.pods_created()) >= count
+
+
+async def _attempt(life: Life, number: int) -> bool:
+    return (await life.job())["status"].get("attempt") == number
