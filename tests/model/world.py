@@ -1,6 +1,8 @@
-"""A small honest world for pure tests: an API server that keeps a job and its pods, and kubelets that do what they are told to.
+"""A small honest world for pure tests: an API server that keeps a job and its pods, and kubelets that do what they
+are told to.
 
-Nothing here decides. Writes take effect at once and in order; a status survives only as the JSON that the API server would keep.
+Nothing here decides. Writes take effect at once and in order; a status survives only as the JSON that the API server
+would keep.
 """
 
 from collections.abc import Callable
@@ -151,7 +153,9 @@ class World:
         )
 
     def reconcile(self, *, dies_after: int | None = None) -> Decision:
-        """One pass. With `dies_after`, the operator is killed after so many of its writes, and forgets what it had read."""
+        """One pass. With `dies_after`, the operator is killed after so many of its writes, and forgets what it had
+        read.
+        """
         decision = decide(self.observe(), self.now, self.settings)
         writes: list[Callable[[], None]] = []
         if decision.status != self.status:

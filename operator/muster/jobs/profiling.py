@@ -201,6 +201,7 @@ def _watch(draft: Draft, pod: Pod) -> None:
 
 def _retry(draft: Draft, pod: Pod, failure: failures.Failure) -> None:
     if draft.restart(failure):
+        draft.set(state=State.PROFILING)
         draft.condition(ConditionType.PROFILED, "False", Reason.PROFILE_RETRY, f"{failure.message}; it is made again")
         draft.delete(pod)
     else:
