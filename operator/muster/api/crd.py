@@ -91,7 +91,7 @@ def job_schema() -> Schema:
             "kind": {"type": "string", "description": KIND},
             "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
             "spec": _schema_of(TrainingJobSpec, "validation"),
-            "status": _without_defaults(_schema_of(TrainingJobStatus, "serialization")),
+            "status": _lenient(_schema_of(TrainingJobStatus, "serialization")),
         },
         "x-kubernetes-validations": [NAME_RULE.as_validation()],
     }
@@ -150,13 +150,16 @@ def _resolved(schema: Schema, definitions: Schema) -> tuple[Schema, bool]:
     return schema, False
 
 
-def _without_defaults(schema: Schema) -> Schema:
-    """A status says what was decided: the API server must not add to it."""
-    kept = {key: value for key, value in schema.items() if key != "default"}
+def _lenient(schema: Schema, *, whole: bool = False) -> Schema:
+    """A status as was decided: the API server must neither add to it, nor refuse what an older operator leaves out.
+
+    Only what is merged by key, a `metav1.Condition`, is `whole`.
+    """
+    kept = {key: value for key, value in schema.items() if key != "default" and (whole or key != "required")}
     if "properties" in kept:
-        kept["properties"] = {name: _without_defaults(field) for name, field in kept["properties"].items()}
+        kept["properties"] = {name: _lenient(field) for name, field in kept["properties"].items()}
     if "items" in kept:
-        kept["items"] = _without_defaults(kept["items"])
+        kept["items"] = _lenient(kept["items"], whole="x-kubernetes-list-map-keys" in kept)
     return kept
 
 

@@ -15,9 +15,11 @@ from muster.api.template import PodTemplate as PodTemplate
 POWERS_OF_TWO = tuple(2**exponent for exponent in range(20))
 """The mini-batches that `min` and `max` choose from."""
 
-Count = Annotated[int, Field(ge=1, le=512)]
+Integer = Annotated[int, Field(strict=True)]
+"""Not "5", which the API server refuses."""
+Count = Annotated[Integer, Field(ge=1, le=512)]
 """Of workers or servers."""
-Samples = Annotated[int, Field(ge=1, le=1_000_000)]
+Samples = Annotated[Integer, Field(ge=1, le=1_000_000)]
 """A mini-batch: samples per GPU and iteration."""
 Bandwidth = Annotated[str, Field(max_length=32), BANDWIDTH]
 Speedup = Annotated[
@@ -45,15 +47,15 @@ class Framework(StrEnum):
 class Deadline(Strict):
     """Train `samples` samples within `seconds` seconds."""
 
-    seconds: int = Field(ge=1, le=100_000_000, description="Of training.")
-    samples: int = Field(ge=1, le=10**15, description="Of all workers together: the data set's size times its epochs.")
+    seconds: Integer = Field(ge=1, le=100_000_000, description="Of training.")
+    samples: Integer = Field(ge=1, le=10**15, description="Of all workers: the data set's size times its epochs.")
 
 
 class Cost(Strict):
     """Train `samples` samples for at most `gpuSeconds` GPU-seconds."""
 
-    gpu_seconds: int = Field(ge=1, le=10**12, description="Workers' GPUs times seconds of training.")
-    samples: int = Field(ge=1, le=10**15, description="Of all workers together: the data set's size times its epochs.")
+    gpu_seconds: Integer = Field(ge=1, le=10**12, description="Workers' GPUs times seconds of training.")
+    samples: Integer = Field(ge=1, le=10**15, description="Of all workers: the data set's size times its epochs.")
 
 
 def _goals(goal: "Goal") -> int:
@@ -73,7 +75,7 @@ class Goal(Ruled):
         ),
     )
 
-    efficiency_percent: int | None = Field(
+    efficiency_percent: Integer | None = Field(
         None, ge=1, le=100, description="As many GPUs as keep this share of linear speed-up (Lemma 1)."
     )
     speedup: Speedup | None = Field(None, description="As few GPUs as train this many times as fast as one.")
@@ -162,7 +164,7 @@ class Network(Strict):
         None, description="Of a parameter server's node: 10Gbit, 1250MB, 1.25GB or 1.25GiB, per second."
     )
     worker_bandwidth: Bandwidth | None = Field(None, description="Of a worker's node, in the same units.")
-    latency_microseconds: int | None = Field(
+    latency_microseconds: Integer | None = Field(
         None, ge=0, le=10_000_000, description="Between a worker and a server, one way."
     )
 
@@ -194,11 +196,11 @@ class Profile(Ruled):
         pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
         description="With from ConfigMap: holds a report under the key report.json.",
     )
-    active_deadline_seconds: int = Field(
+    active_deadline_seconds: Integer = Field(
         600, ge=10, le=86_400, description="Clock of the profiling pod, image pull included."
     )
-    warmup_steps: int = Field(5, ge=0, le=10_000, description="Iterations at each mini-batch before measuring.")
-    steps: int = Field(
+    warmup_steps: Integer = Field(5, ge=0, le=10_000, description="Iterations at each mini-batch before measuring.")
+    steps: Integer = Field(
         20, ge=4, le=10_000, description="Iterations measured at each mini-batch, half of them with the loader frozen."
     )
 
@@ -228,15 +230,15 @@ class CleanPodPolicy(StrEnum):
 class RunPolicy(Strict):
     """How long, how often, and what is left behind, with the names that batch/v1 and Kubeflow use."""
 
-    backoff_limit: int = Field(3, ge=0, le=1000, description="Restarts before the job has failed.")
-    active_deadline_seconds: int | None = Field(
+    backoff_limit: Integer = Field(3, ge=0, le=1000, description="Restarts before the job has failed.")
+    active_deadline_seconds: Integer | None = Field(
         None, ge=1, le=10**8, description="The job has failed when it has not ended so long after its start."
     )
-    ttl_seconds_after_finished: int | None = Field(
+    ttl_seconds_after_finished: Integer | None = Field(
         None, ge=0, le=10**8, description="The job is deleted so long after its end. Not given: it is kept."
     )
     clean_pod_policy: CleanPodPolicy = CleanPodPolicy.RUNNING
-    suspend: bool = Field(False, description="True: no pods; they go if they run, the profile and the plan stay.")
+    suspend: bool = Field(False, strict=True, description="True: no pods; profile and plan stay, running pods go.")
     managed_by: str = Field(
         MANAGED_BY, min_length=1, max_length=63, description="Another controller's name: Muster leaves the job alone."
     )

@@ -86,8 +86,10 @@ def test_every_field_that_a_user_writes_is_described() -> None:
     ] == []
 
 
-def test_the_status_has_no_defaults() -> None:
-    assert [path for path, node in NODES if path.startswith(".status") and "default" in node] == []
+def test_the_status_has_no_defaults_and_only_a_condition_must_be_whole() -> None:
+    status = {path: node for path, node in NODES if path.startswith(".status")}
+    assert [path for path, node in status.items() if "default" in node] == []
+    assert [path for path, node in status.items() if "required" in node] == [".status.conditions[]"]
 
 
 def test_conditions_merge_by_type() -> None:
