@@ -61,7 +61,7 @@ class Run:
 
     @property
     def exchange(self) -> float:
-        """The busiest link's time: rules 3, 4 and 9. `relieved`: were tensors even and servers on nodes of their own."""
+        """The busiest link: rules 3, 4 and 9. `relieved`: were tensors even and servers on nodes of their own."""
         return max(self.link, self.fullest, self.shared)
 
 
