@@ -11,6 +11,9 @@ from muster_profiler import trial
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PROFILER = Path(__file__).parents[2] / "profiler"
+PYTHON = os.environ.get("MUSTER_PROFILER_PYTHON", sys.executable)
+"""The Python that scripts are run and profiled with: set it to one that is older, or has other releases of torch."""
+OPTIONAL = ("lightning", "transformers")
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,14 @@ class Zygote:
             PYTHONUNBUFFERED="1",
         )
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            [PYTHON, str(Path(__file__).with_name("zygote.py")), *OPTIONAL],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
+        *found, self.torch = json.loads(self.process.stdout.readline())
+        self.installed = {name for name, there in zip(OPTIONAL, found, strict=True) if there}
 
     def run(self, script, *arguments, settings=None):
         with tempfile.TemporaryDirectory() as directory:

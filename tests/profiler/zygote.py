@@ -6,6 +6,8 @@ trial, or null to run without it). One JSON answer a line: the exit status.
 
 import atexit
 import contextlib
+import importlib
+import importlib.util
 import json
 import os
 import runpy
@@ -13,11 +15,13 @@ import sys
 import traceback
 from pathlib import Path
 
-with contextlib.suppress(ImportError):  # not before torch 2.0; the first optimiser would import it
-    pass
-
+import torch
 from muster_profiler import trial
 from muster_profiler.inject import watch
+
+for module in ("torch.utils.data", "torch.nn.parallel", "torch._dynamo"):
+    with contextlib.suppress(ImportError):  # no dynamo before torch 2.0; later the first optimiser would import it
+        importlib.import_module(module)
 
 
 def _child(job):
@@ -44,6 +48,10 @@ def _child(job):
 
 
 def main():
+    print(
+        json.dumps([importlib.util.find_spec(name) is not None for name in sys.argv[1:]] + [torch.__version__]),
+        flush=True,
+    )
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
