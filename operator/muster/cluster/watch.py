@@ -84,6 +84,8 @@ class Watch:
             registry=registry,
             settings=_settings(),
             standalone=True,
+            # For peering, which is off; without it kopf asks for the user's name, which a bare uid in a pod lacks.
+            identity=labels.FIELD_MANAGER,
             namespaces=namespaces,
             clusterwide=not namespaces,
         )
