@@ -24,12 +24,11 @@ PROJECT: Mapping[str, tuple[str, str, str]] = {  # image: its Dockerfile, its co
 
 
 def ensure_base(image: str) -> None:
-    """Make a base image unless the engine has it."""
-    if engine.image_exists(image):
-        return
+    """Make a base image, in a moment where the engine has it and its Dockerfile is the same."""
     if image == DEBIAN:
-        say(f"importing {image}")
-        run("docker", "import", "--change", 'CMD ["bash"]', _root_filesystem(), image)
+        if not engine.image_exists(image):
+            say(f"importing {image}")
+            run("docker", "import", "--change", 'CMD ["bash"]', _root_filesystem(), image)
         return
     ensure_base(DEBIAN)
     say(f"building {image}")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from muster_dev import cache, engine, images, node_image, tools
+from muster_dev import cache, engine, images, layers, node_image, tools
 from muster_dev.cluster import KIND_CLUSTER, Cluster, CommandError, is_ready
 from muster_dev.shell import SetupError, run, say, succeeds
 
@@ -76,7 +76,11 @@ def load(names: Iterable[str]) -> None:
         lacking = [node for node in WORKERS if _identity_on(node, name) != identity]
         if lacking:
             say(f"loading {name}")
-            _kind("load", "docker-image", name, "--nodes", ",".join(lacking))
+            try:
+                layers.load(name, lacking)
+            except SetupError as error:
+                say(f"loading it whole instead: {error}")
+                _kind("load", "docker-image", name, "--nodes", ",".join(lacking))
 
 
 def export_logs(folder: str) -> None:
