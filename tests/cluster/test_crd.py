@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from muster.api import crd
 from muster.api.job import TrainingJobSpec
 from muster_dev.cluster import Cluster, CommandError
@@ -361,6 +362,25 @@ def test_a_status_outside_the_schema_is_refused(jobs: Jobs, change: dict[str, An
     with pytest.raises(CommandError, match="is invalid") as refused:
         write_status(jobs, name, merged(STATUS, change))
     assert field in str(refused.value)
+
+
+def shown_jobs() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every whole TrainingJob in examples, docs and README."""
+    texts = [(path, path.read_text()) for path in sorted((TREE / "examples").rglob("*.yaml"))]
+    for path in [TREE / "README.md", *sorted((TREE / "docs").glob("*.md"))]:
+        texts += [(path, block) for block in re.findall(r"```yaml\n(.*?)```", path.read_text(), re.DOTALL)]
+    for path, text in texts:
+        documents = yaml.safe_load_all(text) if "kind: TrainingJob" in text else ()
+        for number, body in enumerate(each for each in documents if each and each.get("kind") == "TrainingJob"):
+            yield f"{path.relative_to(TREE)} {number} {body['metadata']['name']}", body
+
+
+SHOWN = dict(shown_jobs())
+
+
+@pytest.mark.parametrize("where", SHOWN)
+def test_a_job_that_we_show_is_taken(jobs: Jobs, where: str) -> None:
+    assert jobs.refusal(SHOWN[where]) == ""
 
 
 def test_d6_the_crd_can_be_applied_by_an_old_client_side_apply_twice(jobs: Jobs) -> None:
