@@ -156,6 +156,19 @@ def test_a_wrong_manifest_is_wrong_usage_told_by_line_and_field(tmp_path: Path) 
     assert f"job.yaml:{line}: spec.goal.efficiencyPercnt: unknown field; did you mean efficiencyPercent?" in done.stderr
 
 
+def test_a_profile_that_is_not_in_the_file_is_wrong_usage(tmp_path: Path) -> None:
+    done = muster(tmp_path, "run", "-f", write(tmp_path, job("absent", "true")))
+    assert done.returncode == 2
+    assert "takes its profile from ConfigMap report, which is not in" in done.stderr
+
+
+def test_a_suspended_job_does_not_run(tmp_path: Path) -> None:
+    manifest = job("resting", "true", runPolicy={"suspend": True})
+    done = muster(tmp_path, "run", "-f", write(tmp_path, report_config_map(), manifest))
+    assert done.returncode == 1
+    assert "Suspended" in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_an_interrupt_ends_every_process_and_what_they_started(tmp_path: Path, number: signal.Signals) -> None:
     # One child in a session of its own, as launchers start them; one that does not hear SIGTERM.

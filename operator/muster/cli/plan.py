@@ -100,7 +100,10 @@ def _draw(report: Report, spec: TrainingJobSpec, limits: Limits, plan: Plan, pat
         from muster import plots
     except ModuleNotFoundError as error:
         raise Exit(Code.USAGE, f"--plot needs {error.name}: pip install 'muster-operator[plot]'") from None
-    plots.draw(report, spec.goal, limits, plan, path)
+    try:
+        plots.draw(report, spec.goal, limits, plan, path)
+    except (OSError, ValueError) as error:
+        raise Exit(Code.USAGE, f"{path}: {error}") from None
 
 
 def _print(plans: dict[str, Plan], output: str) -> None:

@@ -41,6 +41,9 @@ def run(filename: Path, *, directory: Path | None, profile: Path | None, logs: P
         if profile is not None:
             given = Profile(source=ProfileSource.CONFIG_MAP, config_map_name=_PROFILE)
             spec = spec.model_copy(update={"profile": given})
+        elif (named := spec.profile.config_map_name) is not None and named not in config_maps:
+            message = f"{one.name} takes its profile from ConfigMap {named}, which is not in {filename}: give --profile"
+            raise Exit(Code.USAGE, message)
         job = Job(
             namespace=one.namespace or "default",
             name=one.name,
@@ -60,7 +63,8 @@ def _run_one(job: Job, directory: Path, folder: Path, config_maps: dict[str, dic
     tell = Narrator()
     assert job.spec is not None
     tell.say(f"{job.name} runs on this machine, in {directory.resolve()}; every process's log is in {folder}")
-    tell.say(f"left out, for a container's sake only: {', '.join(left_out(job.spec.worker.template.spec))}")
+    if unused := left_out(job.spec.worker.template.spec):
+        tell.say(f"not used, because no container is made: {', '.join(unused)}")
     termination = termination_log(log_of(folder.resolve(), Role.PROFILER, 0, 0))
     settings = Settings(
         address=AddressBook().address,
@@ -78,19 +82,14 @@ def _run_one(job: Job, directory: Path, folder: Path, config_maps: dict[str, dic
 
 
 def _conclude(tell: "Narrator", job: Job, status: TrainingJobStatus) -> None:
-    complete, failed = (conditions.get(status, kind) for kind in (ConditionType.COMPLETE, ConditionType.FAILED))
-    if complete is not None and complete.status == "True":
+    if conditions.is_true(status, ConditionType.COMPLETE):
         tell.say(f"{job.name} is complete")
         return
-    sized = conditions.get(status, ConditionType.SIZED)
-    why = next((each for each in (failed, sized) if each is not None and each.message), None)
-    message = (
-        f"{job.name} has failed: {why.reason}: {why.message}"
-        if why
-        else f"{job.name} ended in state {status.state or 'unknown'}"
-    )
-    infeasible = sized is not None and sized.status == "False" and sized.reason == Reason.INFEASIBLE
-    raise Exit(Code.INFEASIBLE if infeasible else Code.FAILED, message)
+    failed = conditions.get(status, ConditionType.FAILED)
+    if failed is None or failed.status != "True":
+        raise Exit(Code.FAILED, f"{job.name} did not run: it is {status.state or 'left alone'}")
+    code = Code.INFEASIBLE if failed.reason == Reason.INFEASIBLE else Code.FAILED
+    raise Exit(code, f"{job.name} has failed: {failed.reason}: {failed.message}")
 
 
 class Narrator(Terminal):

@@ -210,9 +210,7 @@ class Machine:
                 self._report_of = config_map or ""
                 text = self.config_maps.get(self._report_of, {}).get(_REPORT_KEY)
                 if text is None:
-                    raise report_log.ReportError(
-                        f"no ConfigMap {config_map} with {_REPORT_KEY} stands in the job's file"
-                    )
+                    raise report_log.ReportError(f"the job's file has no ConfigMap {config_map} with {_REPORT_KEY}")
                 self._report, self._digest = report_log.parse(text), report_log.digest(text)
         except report_log.ReportError as error:
             self._report = ReportProblem(str(error), datetime.now(UTC))

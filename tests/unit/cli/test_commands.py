@@ -101,6 +101,22 @@ def test_plan_of_several_jobs_is_one_each(muster: Muster, tmp_path: Path, report
     assert "two:" in text
 
 
+def test_plan_draws_its_curves(muster: Muster, tmp_path: Path, report: Path) -> None:
+    path = write(tmp_path, job("drawn", "true", server="true", profile=None))
+    assert muster("plan", "-f", path, "--profile", report, "--plot", tmp_path / "plan.svg").code == 0
+    assert "<svg" in (tmp_path / "plan.svg").read_text()
+
+
+@pytest.mark.parametrize("file", ["plan.nonsense", "no/such/folder/plan.png"])
+def test_a_plot_that_cannot_be_written_is_refused_by_name(
+    muster: Muster, tmp_path: Path, report: Path, file: str
+) -> None:
+    path = write(tmp_path, job("drawn", "true", profile=None))
+    done = muster("plan", "-f", path, "--profile", report, "--plot", tmp_path / file)
+    assert done.code == 2
+    assert file in done.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "code", "told"),
     [
