@@ -45,20 +45,7 @@ def _unpacked_on(node: str) -> set[str]:
 
 
 def _import(archive: Path, node: str) -> None:
-    command = [
-        "docker",
-        "exec",
-        "-i",
-        node,
-        "ctr",
-        "-n",
-        "k8s.io",
-        "images",
-        "import",
-        "--snapshotter",
-        "overlayfs",
-        "-",
-    ]
+    ctr = ["ctr", "-n", "k8s.io", "images", "import", "--snapshotter", "overlayfs", "-"]
     with archive.open("rb") as data:
         done = subprocess.run(["docker", "exec", "-i", node, *ctr], stdin=data, capture_output=True, text=True)
     if done.returncode != 0:
