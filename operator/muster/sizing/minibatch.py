@@ -128,6 +128,10 @@ class ComputeCurve:
         """Seconds of compute at `minibatch` samples."""
         return self._at(minibatch, [point.compute for point in self._points])
 
+    def scaled(self, factor: float) -> "ComputeCurve":
+        """With every compute time `factor` times as long."""
+        return ComputeCurve([replace(point, compute=point.compute * factor) for point in self._points])
+
     def candidate(self, minibatch: int) -> Candidate:
         """A candidate of that size: the measured one, or one between the measured ones."""
         for point in self._points:

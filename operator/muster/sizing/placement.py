@@ -6,8 +6,10 @@ one large tensor makes further servers useless. N * phi(N) is not monotone: call
 
 from collections.abc import Callable, Sequence
 from heapq import heapreplace
+from itertools import accumulate
 
 from muster.api.job import Framework
+from muster.sizing.rounding import ceil
 
 Sizes = Sequence[int]
 Placement = Callable[[Sizes, int], list[int]]
@@ -58,19 +60,18 @@ def big_arrays_split(sizes: Sizes, servers: int, bound: int = MXNET_BIG_ARRAY) -
 
 
 def partitioned(sizes: Sizes, servers: int, slice_size: int) -> list[int]:
-    """BytePS: tensors cut into slices of `slice_size`, the slices to servers in turn."""
-    return round_robin([part for size in sizes for part in _slices(size, -(-size // slice_size))], servers)
+    """BytePS: tensors cut into slices of `slice_size` at most, the slices to servers in turn."""
+    return _in_turn([(size, -(-size // slice_size)) for size in sizes], servers)
 
 
 def fixed_partitions(sizes: Sizes, servers: int, shards: int | None = None) -> list[int]:
     """TensorFlow with fixed_size_partitioner: every variable in `shards` parts (one a server), in turn."""
-    return round_robin([part for size in sizes for part in _slices(size, shards or servers)], servers)
+    return _in_turn([(size, shards or servers) for size in sizes], servers)
 
 
 def min_max_partitions(sizes: Sizes, servers: int, smallest: int = 65_536) -> list[int]:
     """TensorFlow with min_max_variable_partitioner: up to a part a server, none below `smallest` (256 KiB of fp32)."""
-    parts = [part for size in sizes for part in _slices(size, max(1, min(servers, size // smallest)))]
-    return round_robin(parts, servers)
+    return _in_turn([(size, min(servers, size // smallest)) for size in sizes], servers)
 
 
 def blocks(sizes: Sizes, servers: int) -> list[int]:
@@ -78,9 +79,31 @@ def blocks(sizes: Sizes, servers: int) -> list[int]:
     return min_max_partitions(sizes, servers, PADDLE_SMALLEST_BLOCK)
 
 
-def _slices(size: int, parts: int) -> list[int]:
-    whole, rest = divmod(size, max(1, parts))
-    return [whole + (i < rest) for i in range(max(1, parts))]
+def _in_turn(cuts: Sequence[tuple[int, int]], servers: int) -> list[int]:
+    """(size, number of parts) of each tensor: equal parts, one after another, to servers in turn."""
+    laps, steps, position = 0, [0] * (servers + 1), 0
+
+    def hand_out(count: int, amount: int) -> None:
+        nonlocal laps
+        laps += count // servers * amount
+        end = position + count % servers
+        steps[position] += amount
+        steps[min(end, servers)] -= amount
+        if end > servers:
+            steps[0] += amount
+            steps[end - servers] -= amount
+
+    for size, wanted in cuts:
+        if wanted <= 1:  # whole tensors, the most of them: without the detour
+            steps[position] += size
+            steps[position + 1] -= size
+            position = (position + 1) % servers
+            continue
+        whole, rest = divmod(size, wanted)
+        hand_out(wanted, whole)
+        hand_out(rest, 1)
+        position = (position + wanted) % servers
+    return [laps + load for load in accumulate(steps[:-1])]
 
 
 def _byteps(sizes: Sizes, servers: int) -> list[int]:
@@ -111,6 +134,7 @@ class Shards:
         self._place = place
         self._even = place is even or not self._sizes
         self._known: dict[int, float] = {}
+        self._leanest: dict[int, int] = {}
 
     @property
     def largest_share(self) -> float:
@@ -124,3 +148,22 @@ class Shards:
         if servers not in self._known:
             self._known[servers] = max(self._place(self._sizes, servers)) / self._total
         return self._known[servers]
+
+    def leanest(self, most: int) -> int:
+        """The fewest servers, of up to `most`, whose fullest holds least."""
+        if self._even:
+            return most
+        if most not in self._leanest:
+            self._leanest[most] = min(range(1, most + 1), key=self.fullest)
+        return self._leanest[most]
+
+    def first(self, needed: float, most: int) -> int:
+        """The first N of up to `most` with phi(N) <= 1/needed, or else the leanest (rule 4)."""
+
+        def enough(servers: int) -> bool:
+            return ceil(self.fullest(servers) * needed) <= 1
+
+        known = self._leanest.get(most)
+        if ceil(needed) > most or (known is not None and not enough(known)):
+            return self.leanest(most)
+        return next(filter(enough, range(max(1, ceil(needed)), most + 1)), None) or self.leanest(most)

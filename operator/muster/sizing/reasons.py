@@ -108,7 +108,9 @@ def interval(decision: Decision, target: Target) -> tuple[int | None, int | None
             return None, None
         moved = replace(candidate, compute=compute, overhead=overhead)
         baseline = model.baseline * moved.samples_per_second / candidate.samples_per_second
-        found = best_state(replace(model, candidate=moved, baseline=baseline), decision.cap.workers, target)
+        curve = model.curve.scaled(compute / candidate.compute)
+        moved_model = replace(model, candidate=moved, curve=curve, baseline=baseline)
+        found = best_state(moved_model, decision.cap.workers, target)
         counts.append(found.workers if found else None)
     if None in counts:
         return None, None

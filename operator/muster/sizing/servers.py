@@ -126,17 +126,9 @@ def choose(traffic: Traffic, links: Links, shards: Shards, workers: int, window:
     # Below the workers' own time a server cannot help: from there on the goal is not to be the slower one.
     useful = max(left, floor_seconds)
     alone = single_server_seconds(traffic, links, workers)
-    count = _first(shards, alone / useful, most) if useful > 0 else 1
+    count = shards.first(alone / useful, most) if useful > 0 else 1
     if left <= 0:
         return Choice(count, needed, "Latency" if window > 0 else "NoOverlap")
     if ceil(shards.fullest(count) * alone / useful) > 1:
         return Choice(count, needed, "Placement" if ceil(alone / useful) <= most else "MaxReplicas")
     return Choice(count, needed, "WorkerLink" if ceil(floor_seconds / left) > 1 else "Bandwidth")
-
-
-def _first(shards: Shards, needed: float, most: int) -> int:
-    """The first N with phi(N) <= 1/needed, or else the first with the least phi of all (rule 4)."""
-    for servers in range(max(1, min(most, ceil(needed))), most + 1):
-        if ceil(shards.fullest(servers) * needed) <= 1:
-            return servers
-    return min(range(1, most + 1), key=shards.fullest)
