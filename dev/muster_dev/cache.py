@@ -24,7 +24,7 @@ def root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "muster"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tool:
     """A Go module and the binaries that are built from it (name -> package path below the module)."""
 
@@ -39,6 +39,7 @@ class Versions:
     """`dev/versions.toml`, the one place where versions are written."""
 
     debian: str
+    kind_node: str
     tools: dict[str, Tool]
     sets: dict[str, list[str]]
 
@@ -55,6 +56,7 @@ def versions() -> Versions:
     raw = tomllib.loads((DEV / "versions.toml").read_text())
     return Versions(
         debian=raw["debian"],
+        kind_node=raw["kind_node"],
         tools={name: Tool(name=name, **fields) for name, fields in raw["tools"].items()},
         sets=raw["sets"],
     )

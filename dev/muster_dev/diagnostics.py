@@ -66,5 +66,5 @@ def _write(cluster: Cluster, path: Path, *args: str) -> None:
         if "doesn't have a resource type" in str(error):
             return
         text = f"{error}\n"
-    if text.strip():
+    if text.strip() and "items: []" not in text:
         path.write_text(text)

@@ -41,6 +41,10 @@ def on_cgroup_v1() -> bool:
     return not Path("/sys/fs/cgroup/cgroup.controllers").exists()
 
 
+def image_id(image: str) -> str:
+    return run("docker", "image", "inspect", "-f", "{{.Id}}", image).strip()
+
+
 def image_exists(image: str) -> bool:
     return succeeds("docker", "image", "inspect", image)
 
@@ -62,7 +66,7 @@ def build(tag: str, context: Path, *, dockerfile: Path | None = None, **argument
 
 
 def _install() -> None:
-    if shutil.which("dockerd"):
+    if shutil.which("dockerd") and shutil.which("docker"):
         return
     if not can_apt():
         raise CannotRunHereError(

@@ -15,6 +15,7 @@ from muster_dev.shell import CannotRunHereError, apt_install, can_apt, run, say
 DEBIAN = "local/debian:trixie"
 PYTHON = "local/python:trixie"
 PYTHON_TORCH = "local/python-torch:trixie"
+_PUBLISHED = "python:3.12-slim"
 
 PROJECT: Mapping[str, tuple[str, str, str]] = {  # image: its Dockerfile, its context, its base
     "muster-operator:dev": ("operator/Dockerfile", ".", PYTHON),
@@ -40,9 +41,12 @@ def build_project() -> list[str]:
     """Build the project's images from the tree, in seconds where only sources changed. Returns their names."""
     with cache.lock("images"):
         for image, (dockerfile, context, base) in PROJECT.items():
-            ensure_base(base)
+            arguments = {}  # a Dockerfile's own base is a published image
+            if not engine.registry_reached(_PUBLISHED):
+                ensure_base(base)
+                arguments = {"BASE": base}
             say(f"building {image}")
-            engine.build(image, cache.TREE / context, dockerfile=cache.TREE / dockerfile, BASE=base)
+            engine.build(image, cache.TREE / context, dockerfile=cache.TREE / dockerfile, **arguments)
     return list(PROJECT)
 
 

@@ -72,7 +72,7 @@ def advertise_gpus(count: int = GPUS_PER_WORKER) -> None:
 def load(names: Iterable[str]) -> None:
     """Load images of the engine into the workers that lack them in this content."""
     for name in names:
-        identity = run("docker", "image", "inspect", "-f", "{{.Id}}", name).strip()
+        identity = engine.image_id(name)
         lacking = [node for node in WORKERS if _identity_on(node, name) != identity]
         if lacking:
             say(f"loading {name}")
@@ -88,22 +88,24 @@ def export_logs(folder: str) -> None:
     _kind("export", "logs", folder)
 
 
-def _node_image() -> str | None:
-    """None for the image that this kind comes with, where its registry answers; else one built here."""
-    if engine.registry_reached(f"kindest/node:{cache.versions().kubernetes}") and not engine.lacks_sys_resource():
-        return None
-    return node_image.ensure()
+def _node_image() -> str:
+    """kind's own image where its registry answers, else one built here."""
+    published = cache.versions().kind_node
+    if engine.lacks_sys_resource() or not engine.registry_reached(published):
+        return node_image.ensure()
+    run("docker", "pull", "-q", published)
+    return published
 
 
-def _revive(image: str | None) -> bool:
+def _revive(image: str) -> bool:
     """Whether the cluster is there, of this node image, and healthy, if need be after its nodes are started again."""
     ours = f"label=io.x-k8s.kind.cluster={KIND_CLUSTER}"
     nodes = run("docker", "ps", "-a", "--filter", ours, "--format", "{{.Names}}").split()
     if set(nodes) != set(NODES) or not cluster().kubeconfig.exists():
         return False
     for node in NODES:
-        running, of_image = run("docker", "inspect", "-f", "{{.State.Running}} {{.Config.Image}}", node).split()
-        if image and of_image != image:
+        running, of_image = run("docker", "inspect", "-f", "{{.State.Running}} {{.Image}}", node).split()
+        if of_image != engine.image_id(image):
             return False
         if running != "true":
             say(f"starting {node} again")
@@ -118,7 +120,7 @@ def _revive(image: str | None) -> bool:
     return True
 
 
-def _create(image: str | None) -> None:
+def _create(image: str) -> None:
     _kind("delete", "cluster")
     say("creating the cluster")
     folder = cluster().kubeconfig.parent
@@ -127,9 +129,8 @@ def _create(image: str | None) -> None:
     config.write_text(json.dumps(_config(), indent=1))
     log = cache.root() / "logs" / "kind-create.log"
     log.unlink(missing_ok=True)
-    chosen = ["--image", image] if image else []
     try:
-        _kind("create", "cluster", "--config", str(config), "--wait", "4m", *chosen, log=log)
+        _kind("create", "cluster", "--config", str(config), "--wait", "4m", "--image", image, log=log)
         cluster().kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=120s")
     except (SetupError, CommandError):
         succeeds(tools.path("kind"), "export", "logs", str(cache.root() / "logs" / "kind"), "--name", KIND_CLUSTER)

@@ -42,8 +42,10 @@ def _remove_earlier(image: str) -> None:
 
 
 def _digest_of_inputs() -> str:
-    digest = hashlib.sha256()
-    for path in [cache.DEV / "versions.toml", Path(__file__), *sorted(_FILES.iterdir())]:
+    versions = cache.versions()
+    parts = {versions.tool_of(name) for name in versions.sets["node-image"]} | {versions.tools["kind"]}
+    digest = hashlib.sha256(repr(sorted(f"{tool.module}@{tool.version}" for tool in parts)).encode())
+    for path in [Path(__file__), *sorted(_FILES.iterdir())]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:8]
 

@@ -70,7 +70,8 @@ def kind_cluster(pytestconfig: pytest.Config) -> Cluster:
     """A real cluster: a control plane, two workers with GPUs, the project's images. It stays for the next run."""
     if named := _named(pytestconfig):
         return named
-    with _skipping():
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with _skipping(), capture.global_and_fixture_disabled():  # minutes, the first time: let its progress be seen
         return kind.up()
 
 

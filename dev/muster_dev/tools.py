@@ -8,7 +8,7 @@ import functools
 import json
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from muster_dev import cache
@@ -24,7 +24,7 @@ def path(binary: str) -> Path:
     return cache.root() / "tools" / f"{tool.name}-{tool.version}" / binary
 
 
-def ensure(binaries: Iterable[str]) -> None:
+def ensure(binaries: Collection[str]) -> None:
     """Build those of `binaries` that the cache lacks. Raises SetupError where Go is missing or a build fails."""
     for tool in cache.versions().tools.values():
         wanted = [name for name in binaries if name in tool.packages]
