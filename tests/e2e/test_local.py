@@ -48,7 +48,7 @@ def started(output: str, role: str) -> int:
 def test_an_example_is_profiled_sized_and_trained(tmp_path: Path, example: str) -> None:
     done = muster(tmp_path, "run", "-f", EXAMPLES / example / "job.yaml", timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
-    planned = re.search(r"Sized: (\d+) workers, (\d+) servers", done.stdout)
+    planned = re.search(r"Sized: workers: (\d+), servers: (\d+)", done.stdout)
     assert planned is not None, done.stdout
     assert (started(done.stdout, "worker"), started(done.stdout, "server")) == (int(planned[1]), int(planned[2]))
     assert started(done.stdout, "worker") >= 2
