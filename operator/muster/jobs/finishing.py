@@ -25,7 +25,7 @@ def deadline(draft: Draft) -> None:
 
 
 def suspend(draft: Draft) -> None:
-    """No pods; the profile and the plan stay. A profiling pod that has ended stays too: its report may not have been
+    """No pods; the profile and the plan stay. A profiling pod that is done stays too: its report may not have been
     read yet.
     """
     draft.set(state=State.SUSPENDED, start_time=None, attempt_start_time=None, backoff_until=None, replaced_pods=[])
@@ -33,7 +33,7 @@ def suspend(draft: Draft) -> None:
     draft.condition(ConditionType.PODS_READY, "False", Reason.SUSPENDED)
     profiler = draft.children.profiler
     for pod in draft.children.own:
-        if pod is not profiler or not (failures.done(pod) or failures.failed(pod)):
+        if pod is not profiler or not failures.done(pod):
             draft.delete(pod)
     counts.clear(draft, keep_completed=False)
 
@@ -52,7 +52,7 @@ def reopen(draft: Draft) -> bool:
     if draft.reason(ConditionType.COMPLETE) != Reason.RECOMMENDED or draft.spec.mode != Mode.RUN:
         return False
     draft.condition(ConditionType.COMPLETE, "False", Reason.NOT_STARTED, "spec.mode is Run now")
-    draft.set(start_time=draft.now, completion_time=None, state=State.SIZING)
+    draft.set(start_time=draft.now, completion_time=None, state=State.PENDING)
     return True
 
 

@@ -53,7 +53,6 @@ def _report(draft: Draft) -> Report | None:
 
 
 def _size(draft: Draft, report: Report) -> bool:
-    draft.set(state=State.SIZING)
     try:
         plan = sizing.plan(report, draft.spec.goal, Limits.of(draft.spec), draft.observed.inventory)
     except Infeasible as infeasible:
@@ -73,10 +72,10 @@ def _size(draft: Draft, report: Report) -> bool:
 
 def _sized(plan: Plan) -> tuple[Reason, str]:
     def words(name: str, choice: Choice) -> str:
-        beside = f" (recommended {choice.recommended})" if choice.value != choice.recommended else ""
-        return f"{choice.value} {name}{beside}"
+        beside = f" (recommended: {choice.recommended})" if choice.value != choice.recommended else ""
+        return f"{name}: {choice.value}{beside}"
 
-    choices = {"workers": plan.workers, "servers": plan.servers, "samples a mini-batch": plan.mini_batch}
+    choices = {"workers": plan.workers, "servers": plan.servers, "mini-batch": plan.mini_batch}
     own = any(choice.value != choice.recommended for choice in choices.values())
     return Reason.SIZED_WITH_USER_VALUES if own else Reason.SIZED, ", ".join(words(*item) for item in choices.items())
 
@@ -103,8 +102,7 @@ def _from_config_map(draft: Draft, name: str) -> Report | None:
 def _from_pod(draft: Draft) -> Report | None:
     draft.set(state=State.PROFILING)
     pod = draft.children.profiler
-    ended = pod is not None and (failures.done(pod) or failures.failed(pod))
-    if draft.spec.run_policy.suspend and not ended:
+    if draft.spec.run_policy.suspend and not (pod and failures.done(pod)):
         draft.condition(ConditionType.PROFILED, "False", Reason.SUSPENDED)
         return None
     if pod is None:
@@ -116,7 +114,7 @@ def _from_pod(draft: Draft) -> Report | None:
             ConditionType.PROFILED, "False", Reason.TERMINATING, f"{pod.name} is being deleted; another follows"
         )
         return None
-    if ended:
+    if failures.done(pod) or failures.failed(pod):
         return _result(draft, pod)
     _watch(draft, pod)
     return None

@@ -10,7 +10,6 @@ class State(StrEnum):
 
     PENDING = "Pending"
     PROFILING = "Profiling"
-    SIZING = "Sizing"
     WAITING = "Waiting"
     STARTING = "Starting"
     RUNNING = "Running"

@@ -209,7 +209,8 @@ def _too_small(draft: Draft, planned: tuple[Member, ...]) -> bool:
 def _report_progress(draft: Draft, planned: tuple[Member, ...], done: frozenset[Member]) -> None:
     current = draft.children.current
     waited_for = [member for member in planned if member not in done]
-    if draft.status.attempt_start_time is None and all(member in current for member in waited_for):
+    whole = all((pod := current.get(member)) and not pod.deleting for member in waited_for)
+    if draft.status.attempt_start_time is None and whole:
         draft.set(attempt_start_time=draft.now)
     if all((pod := current.get(member)) and pod.ready and not pod.deleting for member in waited_for):
         draft.condition(ConditionType.PODS_READY, "True", Reason.PODS_READY)

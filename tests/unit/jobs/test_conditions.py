@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from model.world import START, World, spec
-
 from muster.api.status import ConditionType as Is
 from muster.api.status import TrainingJobStatus
 from muster.jobs import conditions, indexes

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from model.world import World, report, spec, template
-
 from muster.api.job import Framework
 from muster.api.status import ConvolutionPlan
 from muster.jobs import contracts
@@ -14,7 +13,12 @@ from muster.jobs.model import Role
 W, S = Role.WORKER, Role.SERVER
 ALL_REDUCE = Cluster(workers=("w0:1", "w1:1", "w2:1"), gpus_per_worker=1)
 FULL = Cluster(
-    workers=("w0:1", "w1:1"), servers=("s0:1", "s1:1"), chief="c0:1", evaluator="e0:1", scheduler="m0:1", gpus_per_worker=4
+    workers=("w0:1", "w1:1"),
+    servers=("s0:1", "s1:1"),
+    chief="c0:1",
+    evaluator="e0:1",
+    scheduler="m0:1",
+    gpus_per_worker=4,
 )
 SERVERS = Cluster(workers=("w0:1", "w1:1"), servers=("s0:1", "s1:1"), scheduler="m0:1", gpus_per_worker=1)
 ALONE = Cluster(workers=("localhost:2222",))
@@ -49,7 +53,9 @@ PYTORCH = [
 ]
 
 
-@pytest.mark.parametrize(("cluster", "index", "holds"), [case[1:] for case in PYTORCH], ids=[case[0] for case in PYTORCH])
+@pytest.mark.parametrize(
+    ("cluster", "index", "holds"), [case[1:] for case in PYTORCH], ids=[case[0] for case in PYTORCH]
+)
 def test_pytorch_counts_processes_and_meets_at_worker_0(cluster: Cluster, index: int, holds: dict[str, str]) -> None:
     found = env("PyTorch", W, index, cluster)
     assert found.items() >= holds.items()
@@ -77,7 +83,11 @@ def test_b1_the_evaluator_is_in_nobodys_cluster_but_its_own() -> None:
 
 def test_tensorflow_alone_has_no_config_and_servers_fail_fast() -> None:
     assert env("TensorFlow", W, 0, ALONE) == {}
-    assert env("TensorFlow", W, 0, FULL)["GRPC_FAIL_FAST"] == env("TensorFlow", S, 0, FULL)["GRPC_FAIL_FAST"] == "use_caller"
+    assert (
+        env("TensorFlow", W, 0, FULL)["GRPC_FAIL_FAST"]
+        == env("TensorFlow", S, 0, FULL)["GRPC_FAIL_FAST"]
+        == "use_caller"
+    )
     assert "GRPC_FAIL_FAST" not in env("TensorFlow", Role.CHIEF, 0, FULL)
 
 

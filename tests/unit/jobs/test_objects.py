@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from model.world import World, spec, template
-
 from muster.api.status import ConditionType as Is
 from muster.jobs.model import Pod, Role
 
@@ -218,7 +217,9 @@ def test_c10_a_name_that_no_pod_can_have_is_refused_before_anything_is_made(name
     assert world.pods == {}
 
 
-@pytest.mark.parametrize("error", ["spec.worker.replicas: Input should be greater than or equal to 1", "spec.gaol: extra"])
+@pytest.mark.parametrize(
+    "error", ["spec.worker.replicas: Input should be greater than or equal to 1", "spec.gaol: extra"]
+)
 def test_c2_c11_a_spec_that_breaks_the_models_is_a_condition_and_no_crash(error: str) -> None:
     world = World(spec=None, spec_error=error)
     world.settle()

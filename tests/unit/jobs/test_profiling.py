@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from model.world import World, report, spec, template
-
 from muster.api.status import ConditionType as Is
 from muster.jobs.model import ReadReport, ReportProblem
 from muster.sizing import Infeasible
@@ -140,7 +139,7 @@ def test_a1_the_users_count_wins_and_the_recommendation_stands_beside_it(monkeyp
     assert world.says(Is.SIZED) == ("True", "SizedWithUserValues")
     assert world.status.plan is not None
     recommended = world.status.plan.workers.recommended
-    assert f"6 workers (recommended {recommended})" in world.condition(Is.SIZED).message
+    assert f"workers: 6 (recommended: {recommended})" in world.condition(Is.SIZED).message
     assert sum("worker" in name for name in world.pods) == 6
     assert any(event.reason == "SizedWithUserValues" for event in world.events)
 
