@@ -101,6 +101,10 @@ class Model:
     def _states(self) -> dict[tuple[int, int], State]:
         return {}
 
+    def batch_per_gpu(self, gpus: int) -> float:
+        """Samples that each of `gpus` GPUs computes, before rounding: one at least."""
+        return max(1.0, self.candidate.minibatch / gpus) if self.law is Law.SHARED_BATCH else self.candidate.minibatch
+
     def compute(self, gpus: int) -> float:
         """Seconds of compute on each of `gpus` GPUs.
 
@@ -109,7 +113,8 @@ class Model:
         """
         if self.law is not Law.SHARED_BATCH or gpus == 1:
             return self.candidate.compute
-        return max(self.candidate.compute / gpus, self.curve.compute(self.candidate.minibatch / gpus))
+        share = self.batch_per_gpu(gpus)
+        return max(self.candidate.compute * share / self.candidate.minibatch, self.curve.compute(share))
 
     def overhead(self, gpus: int) -> float:
         """Seconds of overhead, before any exchange."""
@@ -143,13 +148,13 @@ class Model:
         compute, overhead = self.compute(gpus), self.overhead(gpus)
         exchange = self._exchange_seconds(self.nics(workers), server_count)
         exposed = max(0.0, exchange - self.overlap * compute)
-        batch = self.candidate.minibatch * (1 if self.law is Law.SHARED_BATCH else gpus)
-        throughput = batch / (compute + overhead + exposed)
+        share = self.batch_per_gpu(gpus)
+        throughput = share * gpus / (compute + overhead + exposed)
         return State(
             workers=workers,
             servers=server_count,
             gpus=gpus,
-            minibatch=max(1, nearest(batch / gpus)),
+            minibatch=nearest(share),
             compute=compute,
             overhead=overhead,
             exchange=exchange,

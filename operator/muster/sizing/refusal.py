@@ -3,7 +3,7 @@
 from muster.sizing import scaling, text
 from muster.sizing.bounds import Cap
 from muster.sizing.goals import Kind, Target
-from muster.sizing.iteration import Model, State
+from muster.sizing.iteration import Law, Model, State
 from muster.sizing.request import Infeasible
 
 LARGEST_REPLICAS = 512
@@ -28,10 +28,13 @@ def _bound(model: Model, nearest: State, cap: Cap, target: Target) -> tuple[str,
             f"already 1 worker of {each} misses it",
             "Use fewer GPUs a worker" if model.gpus_per_worker > 1 else f"Set the goal to {_words(nearest, target)}",
         )
-    needed = next((state for state in model.up_to(LARGEST_REPLICAS) if target.met(state)), None)
-    if needed is not None and cap.reason != "MiniBatch":
+    most = LARGEST_REPLICAS
+    if model.law is Law.SHARED_BATCH:  # more GPUs than samples would be another training
+        most = min(most, model.candidate.minibatch // model.gpus_per_worker)
+    needed = next((state for state in model.up_to(most) if target.met(state)), None)
+    if needed is not None:
         gpus = text.count(needed.gpus, "GPU")
-        return f"it needs {gpus}, {cap.message}", f"Allow {text.count(needed.workers, 'worker')}, or set the goal lower"
+        return f"it needs {gpus}, {cap.message}", f"Allow {text.count(needed.workers, 'worker')}, or relax the goal"
     if nearest.exposed > 0:
         exposed = text.seconds(nearest.exposed)
         return f"the exchange leaves {exposed} of an iteration exposed", "A faster network, or a larger mini-batch"
@@ -46,7 +49,7 @@ def _bound(model: Model, nearest: State, cap: Cap, target: Target) -> tuple[str,
     if allowed > 0:
         overhead = text.seconds(allowed * model.candidate.compute)
         return bound, f"With an overhead of at most {overhead} an iteration, {nearest.gpus} GPUs would do"
-    return bound, "Profile larger mini-batches, or set the goal lower"
+    return bound, "Profile larger mini-batches, or relax the goal"
 
 
 def _words(state: State, target: Target) -> str:
