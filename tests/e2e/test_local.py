@@ -162,6 +162,14 @@ def test_a_profile_that_is_not_in_the_file_is_wrong_usage(tmp_path: Path) -> Non
     assert "takes its profile from ConfigMap report, which is not in" in done.stderr
 
 
+def test_an_image_s_entrypoint_cannot_be_run(tmp_path: Path) -> None:
+    manifest = job("imaged", "true", server="true")
+    del manifest["spec"]["server"]["template"]["spec"]["containers"][0]["command"]
+    done = muster(tmp_path, "run", "-f", write(tmp_path, report_config_map(), manifest))
+    assert done.returncode == 2
+    assert "spec.server.template.spec.containers[train].command is missing" in done.stderr
+
+
 def test_a_suspended_job_does_not_run(tmp_path: Path) -> None:
     manifest = job("resting", "true", runPolicy={"suspend": True})
     done = muster(tmp_path, "run", "-f", write(tmp_path, report_config_map(), manifest))

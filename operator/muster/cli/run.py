@@ -38,6 +38,7 @@ def run(filename: Path, *, directory: Path | None, profile: Path | None, logs: P
         signal.signal(signal_, _interrupt)
     for one in documents.jobs:
         spec = one.spec
+        _check_commands(one)
         if profile is not None:
             given = Profile(source=ProfileSource.CONFIG_MAP, config_map_name=_PROFILE)
             spec = spec.model_copy(update={"profile": given})
@@ -116,6 +117,15 @@ class Narrator(Terminal):
         self.say("the plan")
         for each in sentences(job.spec, job.status):
             self.plain(f"  - {each}")
+
+
+def _check_commands(job: manifest.Manifest) -> None:
+    roles = {name: getattr(job.spec, name) for name in ("worker", "server", "chief", "evaluator")}
+    for name, role in roles.items():
+        if role is not None and not role.template.training_container.get("command"):
+            where = f"spec.{name}.template.spec.containers[{role.template.training_container['name']}].command"
+            message = f"{job.name}: {where} is missing: write what the image's entrypoint runs, which is not known here"
+            raise Exit(Code.USAGE, message)
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -188,7 +188,8 @@ class Machine:
         return {name for name, process in self._processes.items() if not process.ended}
 
     def _start(self, waiting: _Waiting) -> None:
-        pod, held = waiting.pod, self._held[waiting.pod.name]
+        pod = replace(waiting.pod, unschedulable="", started=datetime.now(UTC))
+        held = self._held[pod.name]
         self.listener.started(pod, held)
         self._processes[pod.name] = Process(
             pod,

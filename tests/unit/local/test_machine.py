@@ -85,7 +85,8 @@ def test_gpus_are_shared_out_and_who_finds_none_waits(machine: Machine, heard: H
     machine.act(JOB, create("w-2", "echo none:$CUDA_VISIBLE_DEVICES"))
     waiting = {pod.name: pod for pod in machine.observe(JOB).pods}["w-1"]
     assert (waiting.phase, waiting.unschedulable) == ("Pending", "2 GPUs are needed, 1 of this machine's 3 are free")
-    pods(machine, lambda seen: all(pod.termination for pod in seen.values()))
+    found = pods(machine, lambda seen: all(pod.termination for pod in seen.values()))
+    assert not any(pod.unschedulable for pod in found.values())
     assert heard.on_gpus == {"w-0": ("0", "1"), "w-2": (), "w-1": ("0", "1")}
     assert sorted(heard.lines) == ["w-0: 0,1", "w-1: 0,1", "w-2: none:"]
 
