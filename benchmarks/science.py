@@ -52,6 +52,7 @@ def _predictions(near: Mapping[str, Held], far: Mapping[str, Held]) -> Fields:
         "pollux_near": near["Pollux"], "pollux_far": far["Pollux"],
         "lemma_near": near["Lemma 2, sum"], "lemma_far": far["Lemma 2, sum"],
         "rival_far": far[rival], "known_far": known, "floor_median": repeats,
+        "told_far": held_out.told_everything(MUSTER),
     }  # fmt: skip
     return {
         **{name: f"{_median(held):.1f}" for name, held in medians.items()},

@@ -31,7 +31,9 @@ class Profile:
         by_minibatch: dict[int, list[float]] = {}
         for sample in samples:
             if sample.configuration.gpus == 1:
-                by_minibatch.setdefault(sample.configuration.minibatch, []).append(sample.iteration - sample.exposed)
+                by_minibatch.setdefault(sample.configuration.minibatch, []).append(
+                    sample.iteration - (sample.exposed or 0.0)
+                )
         if not by_minibatch:
             raise ValueError("no sample ran on one GPU: a prediction starts from the profile")
         points = sorted((float(minibatch), median(seconds)) for minibatch, seconds in by_minibatch.items())

@@ -38,6 +38,7 @@ class Pollux:
         columns = Columns.of([s.configuration for s in samples])
         _no_servers(columns)
         iteration, exposed = times(samples)
+        computing, told_apart = iteration - exposed, ~np.isnan(exposed)
         scale, weight = float(np.median(iteration)), float(np.sqrt(len(samples)))
         start = np.log([scale / 2, scale / 2 / float(np.median(columns.minibatch)), *[scale / 10, scale / 100] * 2])
 
@@ -48,7 +49,7 @@ class Pollux:
                 weight * _PULL_TO_FLAT**0.5 * np.exp(q[3] - q[2]),
                 weight * _PULL_TO_FLAT**0.5 * np.exp(q[5] - q[4]),
             ]
-            return np.concatenate([np.log(whole / iteration), np.log(gradient / (iteration - exposed)), pull])
+            return np.concatenate([np.log(whole / iteration), np.log(gradient / computing)[told_apart], pull])
 
         found = least_squares(
             residuals, [*start, 2.0], bounds=([-30.0] * 6 + [1.0], [5.0] * 6 + [10.0]), x_scale="jac", max_nfev=200

@@ -36,14 +36,14 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Sample:
-    """A measured iteration, in seconds. `exposed` is the part in which the device only waits for the exchange."""
+    """A measured iteration, in seconds. `exposed`: the part in which the device waits for the exchange, if known."""
 
     configuration: Configuration
     iteration: float
-    exposed: float = 0.0
+    exposed: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.exposed < self.iteration:
+        if not 0 <= (self.exposed or 0.0) < self.iteration:
             raise ValueError(f"an iteration of {self.iteration} s that waits {self.exposed} s for its exchange")
 
 
@@ -112,7 +112,8 @@ def require(known: "NDArray[np.int_]", asked: "NDArray[np.int_]") -> None:
 
 
 def times(samples: Sequence[Sample]) -> "tuple[Floats, Floats]":
-    """The iterations and their exposed parts, in seconds."""
+    """The iterations and their exposed parts, in seconds; NaN where it is not known."""
     import numpy as np
 
-    return np.array([s.iteration for s in samples]), np.array([s.exposed for s in samples])
+    exposed = [np.nan if s.exposed is None else s.exposed for s in samples]
+    return np.array([s.iteration for s in samples]), np.array(exposed)
