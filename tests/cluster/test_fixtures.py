@@ -1,10 +1,20 @@
 """The clusters that the other tests stand on are what those tests take them for."""
 
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from muster_dev import cache
 from muster_dev.api_server import LocalControlPlane
 from muster_dev.cluster import Cluster, CommandError, ForeignClusterError, refuse_foreign
+from muster_dev.layers import chain_ids
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -35,6 +45,18 @@ CRD = {
         ],
     },
 }
+
+
+def wait_until_gone(pid: int) -> None:
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return
+        if state == "Z":  # dead; its new parent has not asked yet
+            return
+        time.sleep(0.1)
+    pytest.fail(f"process {pid} lives on")
 
 
 def config_map(name: str) -> dict[str, Any]:
@@ -90,6 +112,33 @@ class TestForeignClusters:
         refuse_foreign("production", named="production")
 
 
+class TestCache:
+    def test_a_build_that_fails_leaves_what_was_there(self, tmp_path: Path) -> None:
+        (tmp_path / "tool").write_text("whole")
+        with contextlib.suppress(RuntimeError), cache.building(tmp_path / "tool") as part:
+            part.write_text("half")
+            raise RuntimeError
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("tool", "whole")]
+
+    def test_what_a_killed_build_left_is_cleared_by_the_next(self, tmp_path: Path) -> None:
+        (tmp_path / ".tool.part-killed").mkdir()
+        (tmp_path / ".tool.part-killed" / "tool").write_text("half")
+        with cache.building(tmp_path / "tool") as part:
+            part.write_text("whole")
+        assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("tool", "whole")]
+
+    def test_every_binary_of_a_set_has_a_module_and_a_version(self) -> None:
+        versions = cache.versions()
+        for name in {name for each in versions.sets.values() for name in each}:
+            assert versions.tool_of(name).version.startswith("v")
+
+    def test_a_layer_is_known_by_itself_and_those_below(self) -> None:
+        # The example of the OCI image specification: ChainID(A|B) = digest of "A B".
+        below, above = "sha256:" + "a" * 64, "sha256:" + "b" * 64
+        both = "sha256:" + hashlib.sha256(f"{below} {above}".encode()).hexdigest()
+        assert chain_ids([below, above]) == [below, both]
+
+
 class TestApiServer:
     def test_it_keeps_objects(self, api_server: Cluster, namespace: str) -> None:
         api_server.apply(config_map("kept"), namespace=namespace)
@@ -126,6 +175,20 @@ class TestApiServer:
             own_api_server.get("configmap", "kept", namespace="default")
         own_api_server.start_api_server()
         assert own_api_server.get("configmap", "kept", namespace="default")["data"] == {"answer": "42"}
+
+    def test_its_processes_die_with_a_test_run_that_is_killed(self) -> None:
+        script = """
+import os, signal
+from muster_dev.api_server import local_control_plane
+with local_control_plane() as plane:
+    print(*plane.pids.values(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+        env = {**os.environ, "PYTHONPATH": str(cache.DEV)}
+        done = subprocess.run([sys.executable, "-c", script], env=env, text=True, capture_output=True)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        for pid in map(int, done.stdout.split()):
+            wait_until_gone(pid)
 
 
 class TestControlPlane:
