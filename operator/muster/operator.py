@@ -27,7 +27,6 @@ from muster.serving import serving
 from muster.settings import Settings
 
 _log = logging.getLogger(__name__)
-_RETRY_SECONDS = 2.0  # between two tries to reach the API server at the start
 _DRAIN_SECONDS = 10.0  # for the reconciles that run when the operator is told to stop
 _STUCK_SECONDS = 600.0  # a job that has waited so long for its reconcile waits for workers that are not alive
 
@@ -85,7 +84,12 @@ class Operator:
         mirror = Mirror(
             client, self._cache, settings.namespaces, settings.resync_seconds, watch_nodes=settings.watch_nodes
         )
-        await self._list(mirror)
+        try:
+            await mirror.start()
+        except NotFound as error:
+            raise StartError(f"the cluster does not know {JOBS.plural}: apply the files of crds/ ({error})") from error
+        except Rejected as error:
+            raise StartError(f"the operator's role lacks a permission: {error}") from error
         limits = Limits(settings.parallel_actions, settings.count_interval_seconds)
         recorder = Recorder(client, self._identity)
         controller = Controller(self._decide, client, self._cache, self._queue, recorder, limits)
@@ -106,20 +110,6 @@ class Operator:
             self._queue.stop()
             await asyncio.wait(workers, timeout=_DRAIN_SECONDS)
             await _end([watch, *keepers, *workers])
-
-    async def _list(self, mirror: Mirror) -> None:
-        while True:
-            try:
-                return await mirror.start()
-            except NotFound as error:
-                raise StartError(
-                    f"the cluster does not know {JOBS.plural}: apply the files of crds/ ({error})"
-                ) from error
-            except Rejected as error:
-                raise StartError(f"the operator's role lacks a permission: {error}") from error
-            except ApiError as error:
-                _log.warning("waiting for the API server: %s", error)
-                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _alive(self) -> str:
         waited = self._queue.longest_wait()

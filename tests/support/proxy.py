@@ -196,7 +196,7 @@ class Proxy:
 
     @staticmethod
     def _say(call: Call, answer: Answer) -> web.Response:
-        call.status = answer.status
+        call.status = call.status or answer.status
         return web.Response(
             status=answer.status, body=answer.content, headers={"Content-Type": "application/json"} | answer.headers
         )

@@ -97,14 +97,8 @@ class Actor:
             self._cache.put(resource, existing)
 
     async def _delete_pod(self, job: Job, action: DeletePod) -> None:
-        grace = action.grace_seconds
-        try:
-            left = await self._client.delete(PODS, job.namespace, action.name, uid=action.uid, grace_seconds=grace)
-        except (NotFound, Conflict):  # Conflict: the name has another uid by now, so this pod is gone
-            left = {}
-        else:
-            _log.info("deleted pod %s", action.name)
-        if (left.get("metadata") or {}).get("deletionGracePeriodSeconds"):  # a kubelet ends it first
+        left = await self._delete(PODS, job.namespace, action.name, action.uid, action.grace_seconds)
+        if left is not None and left["metadata"].get("deletionGracePeriodSeconds"):  # a kubelet ends it first
             self._cache.put(PODS, left)
         else:
             self._cache.pods.forget(Key(job.namespace, job.name), action.name, action.uid)
@@ -112,22 +106,35 @@ class Actor:
     async def _delete_service(self, job: Job, name: str) -> None:
         key = Key(job.namespace, job.name)
         service = self._cache.services.get(key, name)
-        if service is None or service.owner_uid != job.uid:
-            return
-        try:
-            await self._client.delete(SERVICES, job.namespace, name, uid=service.uid)
-            _log.info("deleted service %s", name)
-        except (NotFound, Conflict):
-            pass
-        self._cache.services.forget(key, name, service.uid)
+        if service is not None and service.owner_uid == job.uid:
+            await self._delete(SERVICES, job.namespace, name, service.uid)
+            self._cache.services.forget(key, name, service.uid)
 
     async def _delete_job(self, job: Job, uid: str) -> None:
-        try:
-            await self._client.delete(JOBS, job.namespace, job.name, uid=uid)
-            _log.info("deleted the job: its time to live is over")
-        except (NotFound, Conflict):
-            pass
+        await self._delete(JOBS, job.namespace, job.name, uid)
         self._cache.jobs.forget(Key(job.namespace, job.name), job.name, uid)
+
+    async def _delete(
+        self, resource: Resource, namespace: str, name: str, uid: str, grace_seconds: int | None = None
+    ) -> Object | None:
+        """Delete the object of this uid; returns what is left of it, None where it is gone."""
+        try:
+            left = await self._client.delete(resource, namespace, name, uid=uid, grace_seconds=grace_seconds)
+        except NotFound:
+            return None
+        except Conflict:  # another object has the name by now, or this one was changed at the same moment
+            existing = await self._get(resource, namespace, name)
+            if existing is not None and existing["metadata"]["uid"] == uid:
+                raise
+            return None
+        _log.info("deleted %s %s", resource.singular, name)
+        return left if left.get("kind") != "Status" else None
+
+    async def _get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        try:
+            return await self._client.get(resource, namespace, name)
+        except NotFound:
+            return None
 
     async def _read(self, job: Job, action: ReadReport, now: datetime) -> Reading:
         source = action.config_map or ""

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Awaitable, Callable
 
 from muster.api import labels
 from muster.cluster.cache import Cache
@@ -17,6 +18,7 @@ from muster.cluster.errors import ApiError, NotFound, Rejected
 _log = logging.getLogger(__name__)
 _SETTLE_SECONDS = 2.0  # a gap is shown once an object: listen until it has been said, then list once
 
+_RETRY_SECONDS = 2.0
 _PATIENCE_SECONDS = 2.0  # an object that is untold twice as long has vanished, or its watch is deaf
 
 LABELLED = (PODS, SERVICES, CONFIG_MAPS)
@@ -42,24 +44,25 @@ class Mirror:
         self._gap = asyncio.Event()
         self.optional: set[Resource] = {NODES, QUOTAS} if watch_nodes else set()
         """Kinds that a plan is better with; those that may not be read are taken out."""
-        self.listed_at = 0.0
-        """`time.monotonic()` of the last complete listing."""
 
     def gap(self) -> None:
         """A watch lists anew: something may have vanished unseen."""
         self._gap.set()
 
     async def start(self) -> None:
-        """The first listing. Raises the ApiError that says what is missing: the server, the permission, or the CRD."""
+        """The first listing. Waits for the server; NotFound: the CRD is missing; Rejected: a permission is."""
         for resource in tuple(self.optional):
-            await self._try_optional(resource)
+            try:
+                await self._patiently(resource, self._probe)
+            except (Rejected, NotFound) as error:
+                self.optional.discard(resource)
+                _log.warning("plans will not know the cluster's %s: %s", resource.plural, error)
         await self.list_all()
 
     async def list_all(self) -> None:
         """List every kind, and prune what is gone."""
         for resource in (JOBS, *LABELLED, *self.optional):
-            await self._list(resource)
-        self.listed_at = time.monotonic()
+            await self._patiently(resource, self._list)
 
     async def run(self) -> None:
         """List every `period_seconds`, and soon after a sign of a gap, for ever."""
@@ -81,9 +84,20 @@ class Mirror:
             try:
                 await self.list_all()
                 due = time.monotonic() + self._period
-            except ApiError as error:
-                _log.warning("listing failed, trying again: %s", error)
+            except ApiError as error:  # the CRD, or a permission, was taken away
+                _log.error("listing failed: %s", error)
                 self._gap.set()
+
+    async def _patiently(self, resource: Resource, step: Callable[[Resource], Awaitable[None]]) -> None:
+        """Do a step until the server answers it; what worked is not done again."""
+        while True:
+            try:
+                return await step(resource)
+            except (NotFound, Rejected):
+                raise
+            except ApiError as error:
+                _log.warning("%s not listed, trying again: %s", resource.plural, error)
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _list(self, resource: Resource) -> None:
         self._cache.table(resource).begin_listing()
@@ -98,11 +112,8 @@ class Mirror:
         self._cache.end_listing(resource, version or 0)
         self._cache.nodes_known |= resource is NODES
 
-    async def _try_optional(self, resource: Resource) -> None:
-        try:
-            namespace = self._namespaces[0] if resource.namespaced else None
-            async for _ in self._client.pages(resource, namespace, limit=1):
-                pass
-        except (Rejected, NotFound) as error:
-            self.optional.discard(resource)
-            _log.warning("plans will not know the cluster's %s: %s", resource.plural, error)
+    async def _probe(self, resource: Resource) -> None:
+        """Whether the kind may be listed."""
+        namespace = self._namespaces[0] if resource.namespaced else None
+        async for _ in self._client.pages(resource, namespace, limit=1):
+            pass
