@@ -1,6 +1,7 @@
 """`muster profile`: the same profiler that the operator puts into a pod, on this machine, with bars and a table."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from muster.cli.plan import read_report
 from muster.sizing import text
 
 _TAIL_LINES = 20
+_SIZES = re.compile(r"[1-9][0-9]*(,[1-9][0-9]*)*")
 
 
 def run(
@@ -30,6 +32,8 @@ def run(
     report: Path,
 ) -> None:
     """Profile `command` and write its report."""
+    if minibatch is not None and not _SIZES.fullmatch(minibatch):
+        raise Exit(Code.USAGE, f"--minibatch {minibatch}: write numbers of samples, for example 32,64,128")
     arguments = [sys.executable, "-m", "muster_profiler", "run", "--progress", "json", "--report", str(report)]
     arguments += [
         "--warmup-steps",
@@ -67,11 +71,12 @@ def run(
     parameters = found.parameters
     console.print(
         f"\n{text.volume(parameters.exchanged_bytes)} of parameters in {len(parameters.tensors)} tensors, "
-        f"on {found.device.name}"
+        f"on {found.device.name}",
+        soft_wrap=True,
     )
     for warning in found.warnings:
-        console.print(f"warning: {warning.message}")
-    console.print(f"the report is in {report}: muster plan -f job.yaml --profile {report}")
+        console.print(f"warning: {warning.message}", soft_wrap=True)
+    console.print(f"the report is in {report}: muster plan -f job.yaml --profile {report}", soft_wrap=True)
 
 
 def table(report: Report) -> Table:
