@@ -12,7 +12,6 @@ because a machine drifts.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import statistics
@@ -67,7 +66,6 @@ class Agent:
         self.step_mark: Any = None
         self.error: dict[str, str] | None = None
         self.stopped = False
-        atexit.register(self._script_ended)
 
     # ---- events
 
@@ -315,9 +313,14 @@ class Agent:
         """The script is about to end by this error."""
         self.error = {"type": type(error).__name__, "message": str(error)[:2000]}
 
-    def _script_ended(self) -> None:
-        if not self.stopped:
-            if self.parameters is None and self.clock.total_steps:
+    def script_ended(self) -> None:
+        """Called when the process exits. What goes wrong with batches on the device, which the script did not expect
+        there, is no fault of the script's: all else is known by then."""
+        if self.mode == RESIDENT and not self.stopped:
+            self.error = None
+            self._write(ended="stopped")
+        elif not self.stopped:
+            if self.parameters is None and self.clock.total_steps and self.error is None:
                 self.parameters = self.framework.parameters()
             self._write(ended="crashed" if self.error else "early")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.abc
 import importlib.util
@@ -63,6 +64,7 @@ def _start_agent(module: str) -> None:
     framework = importlib.import_module(frameworks.MODULES[module]).create()
     started = agent.Agent(framework, settings)
     framework.install(started)
+    atexit.register(started.script_ended)
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

@@ -1,0 +1,267 @@
+"""The agent against a framework and a script that are made up, on a clock that is: what it times, when it changes over,
+and how it ends. This also stands for a GPU, whose framework has a place of its own for batches."""
+
+import json
+
+import pytest
+from muster_profiler import trial
+from muster_profiler.agent import Agent, Stop
+from muster_profiler.points import point
+from profiler.canned import outcome
+
+MS = 1_000_000
+
+
+class Device:
+    """A made-up framework whose time passes only when the script says so."""
+
+    name, version = "Made up", "1.0"
+
+    def __init__(self, *, has_memory_of_its_own=False, rank=0, world=1):
+        self.now, self.copies, self.own_memory, self._rank, self._world = 0, 0, has_memory_of_its_own, rank, world
+        self.used = 0
+
+    def rank(self):
+        return self._rank
+
+    def world(self):
+        return self._world
+
+    def optimizers_exist(self):
+        return True
+
+    def mark(self):
+        return self.now
+
+    def nanoseconds(self, begin, end, _own):
+        return end - begin
+
+    def host_seconds(self, begin, end):
+        return (end - begin) / 1e9
+
+    def keep(self, batch):
+        return batch
+
+    def size(self, _kept):
+        return 8
+
+    def samples(self, _kept):
+        return 4
+
+    def again(self, _kept, resident):
+        return "resident" if resident else "frozen"
+
+    def resident_differs(self):
+        return self.own_memory
+
+    def device(self):
+        return {"kind": "made up", "name": "x", "memoryBytes": 10_000, "count": 1}
+
+    def parameters(self):
+        return {"bytes": 4, "exchangedBytes": 4, "tensors": []}
+
+    def restart_peak(self):
+        self.highest = self.used
+
+    def peak(self):
+        return self.highest
+
+    def use(self, amount):
+        self.highest = max(self.highest, amount)
+
+    highest = 0
+
+    def memory_facts(self):
+        return {}
+
+    def environment(self):
+        return {}
+
+    def warnings(self):
+        return []
+
+
+class Source:
+    """One pass over 50 batches."""
+
+    key, workers, prefetched, length, batch_size = 1, 0, 0, 50, 4
+
+    def __init__(self):
+        self.position = self.repeated = 0
+
+
+class Script:
+    """Loads for 10 ms, copies to the device for 7, computes for 100, updates for 5."""
+
+    def __init__(self, agent, device):
+        self.agent, self.device, self.trained = agent, device, 0
+        self.fails_on_device = False
+
+    def batches(self):
+        source = Source()
+
+        def produce():
+            if source.position - source.repeated >= 50:
+                raise StopIteration
+            self.device.now += 10 * MS
+            return "natural"
+
+        while True:
+            try:
+                batch = self.agent.fetch(source, produce)
+            except StopIteration:
+                return
+            source.position += 1
+            yield batch
+
+    def train(self, epochs=100):
+        try:
+            for _ in range(epochs):
+                for batch in self.batches():
+                    self.iterate(batch)
+        except Stop:
+            pass
+        except RuntimeError as error:
+            self.agent.failed(error)
+        self.agent.script_ended()
+
+    def iterate(self, batch):
+        if batch == "resident" and self.fails_on_device:
+            raise RuntimeError("expected a batch on the host")
+        self.device.now += 0 if batch == "resident" else 7 * MS
+        self.device.now += 100 * MS
+        self.device.use(900)
+        self.agent.backward()
+        self.agent.step_begin(self)
+        self.device.now += 5 * MS
+        self.device.use(700)
+        self.agent.step_end(closure=False)
+        self.trained += 1
+
+
+@pytest.fixture
+def made(tmp_path):
+    def made(device=None, **settings):
+        device = device or Device()
+        agent = Agent(device, trial.Settings(directory=str(tmp_path), **{"warmup_steps": 6, **settings}))
+        return Script(agent, device), lambda: trial.read_results(str(tmp_path))[0]
+
+    return made
+
+
+def test_compute_overhead_and_update_are_told_apart_to_the_nanosecond(made):
+    script, result = made()
+    script.train()
+
+    found, _ = point(4, outcome(result()))
+
+    assert found["computeTime"]["medianNanoseconds"] == 112 * MS
+    assert found["overheadTime"]["medianNanoseconds"] == 10 * MS
+    assert found["overheadParts"]["updateNanoseconds"] == 5 * MS
+    assert found["memory"] == {
+        "forwardBackwardBytes": 900,
+        "optimizerStepBytes": 700,
+        "peakBytes": 900,
+        "marginBytes": 45,
+    }
+
+
+def test_on_a_device_with_memory_of_its_own_copying_is_overhead(made):
+    script, result = made(Device(has_memory_of_its_own=True))
+    script.train()
+
+    found, _ = point(4, outcome(result()))
+
+    assert found["computeTime"]["medianNanoseconds"] == 105 * MS
+    assert found["overheadTime"]["medianNanoseconds"] == 17 * MS
+    assert found["overheadParts"]["hostToDeviceNanoseconds"] == 7 * MS
+
+
+def test_a_script_that_cannot_take_batches_on_the_device_loses_nothing_else(made):
+    script, result = made(Device(has_memory_of_its_own=True))
+    script.fails_on_device = True
+    script.train()
+
+    found, failure = point(4, outcome(result(), status=1))
+
+    assert failure is None
+    assert found["computeTime"]["medianNanoseconds"] == 112 * MS
+    assert "hostToDeviceNanoseconds" not in found["overheadParts"]
+
+
+def test_epochs_keep_their_length_though_batches_are_repeated(made):
+    script, result = made(steps=40)
+    script.train(epochs=2)
+
+    assert script.trained == 100, "two epochs of 50"
+    assert result()["ended"] == "early"
+
+
+def test_blocks_alternate_and_nothing_is_timed_while_memory_is_watched(made):
+    script, result = made(steps=10, memory_steps=4)
+    script.train()
+
+    blocks = []
+    for cycle in result()["cycles"]:
+        if not blocks or blocks[-1][1] != cycle[1]:
+            blocks.append([cycle[0], cycle[1], 0])
+        blocks[-1][2] += 1
+    assert [(mode, count) for mode, _, count in blocks] == [
+        ("warm", 3),
+        ("warm", 3),
+        ("natural", 6),
+        ("frozen", 6),
+        ("natural", 6),
+        ("frozen", 6),
+        ("memory", 4),
+    ]
+
+
+def test_what_was_prefetched_is_skipped_before_timing(made):
+    script, result = made()
+    Source.prefetched, Source.workers = 4, 2
+    try:
+        script.train()
+    finally:
+        Source.prefetched, Source.workers = 0, 0
+
+    kept = [cycle[2] for cycle in result()["cycles"] if cycle[0] == "natural"]
+    assert kept[:6] == [False] * 4 + [True] * 2
+
+
+def test_a_rank_that_follows_changes_over_where_the_leader_said_two_iterations_before(tmp_path):
+    leader, follower = (Device(rank=rank, world=2) for rank in (0, 1))
+    settings = trial.Settings(directory=str(tmp_path), warmup_steps=6, steps=5, block=5)
+    scripts = [Script(Agent(device, settings), device) for device in (leader, follower)]
+    batches = [script.batches() for script in scripts]
+    modes = []
+
+    def in_step():  # as all-reduce keeps them
+        while True:
+            for script, loader in zip(scripts, batches, strict=True):
+                script.iterate(next(loader))
+            modes.append([script.agent.mode for script in scripts])
+
+    with pytest.raises(Stop):
+        in_step()
+
+    assert all(first == second for first, second in modes)
+    assert {"warm", "natural", "frozen", "memory"} <= {first for first, _ in modes}
+    assert "stop 0" in (tmp_path / "schedule").read_text()
+
+
+def test_a_fault_of_the_profiler_leaves_the_script_running(made, capsys):
+    script, result = made()
+    script.device.parameters = lambda: 1 / 0
+    script.train(epochs=1)
+
+    assert script.trained == 50
+    assert "a fault of the profiler: ZeroDivisionError" in capsys.readouterr().err
+    assert point(4, outcome(result()))[1].reason == "ProfilerFault"
+
+
+def test_a_result_is_replaced_whole_or_not_at_all(tmp_path):
+    trial.write_result(str(tmp_path), {"rank": 0, "iterations": 1, "fetches": 1})
+    trial.write_result(str(tmp_path), {"rank": 0, "iterations": 2, "fetches": 1})
+
+    assert [json.loads(path.read_text())["iterations"] for path in tmp_path.iterdir()] == [2]

@@ -1,0 +1,85 @@
+"""Memory: the two lines of the phases, and the limits of the cgroup, versions 1 and 2."""
+
+import pytest
+from muster_profiler import host
+from muster_profiler.memory import lines, predicted_peak
+
+
+def measured(batch, forward_backward, step):
+    return {"miniBatch": batch, "memory": {"forwardBackwardBytes": forward_backward, "optimizerStepBytes": step}}
+
+
+def test_the_peak_is_the_larger_of_two_lines():
+    points = [measured(1, 110, 500), measured(2, 120, 500), measured(8, 180, 500)]
+
+    assert lines(points) == {"forwardBackwardBytes": (100.0, 10.0), "optimizerStepBytes": (500.0, 0.0)}
+    assert [predicted_peak(points, batch) for batch in (4, 40, 64)] == [500, 500, 740]
+
+
+def test_a_single_line_through_small_batches_would_have_been_far_too_low():
+    points = [measured(1, 110, 500), measured(2, 120, 500)]
+
+    assert predicted_peak(points, 200) == 2100
+
+
+def test_fewer_than_two_batches_predict_nothing():
+    assert predicted_peak([measured(1, 110, 500)], 2) is None
+    assert predicted_peak([{"miniBatch": 1}, {"miniBatch": 2, "memory": {"peakBytes": 3}}], 4) is None
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "limit", "used"),
+    [
+        ("0::/", {"memory.max": "1000\n", "memory.stat": "anon 300\nfile 500\n"}, 1000, 300),
+        (
+            "0::/pod/box",
+            {"pod/memory.max": "900", "pod/box/memory.max": "max", "pod/box/memory.stat": "anon 7"},
+            900,
+            7,
+        ),
+        (
+            "4:memory:/pod\n0::/",
+            {"memory/pod/memory.limit_in_bytes": "800", "memory/pod/memory.stat": "total_rss 5"},
+            800,
+            5,
+        ),
+        (
+            "4:cpu,memory:/gone",
+            {"memory/memory.limit_in_bytes": "700", "memory/memory.stat": "cache 1\ntotal_rss 6"},
+            700,
+            6,
+        ),
+        ("0::/../../sibling", {"memory.max": "600"}, 600, None),
+    ],
+    ids=["v2", "v2 nested", "v1", "v1 seen at the root", "outside the namespace"],
+)
+def test_the_limit_is_the_smallest_on_the_way_up(tmp_path, membership, files, limit, used):
+    (tmp_path / "membership").write_text(membership)
+    for name, text in files.items():
+        path = tmp_path / "cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    places = str(tmp_path / "cgroup"), str(tmp_path / "membership")
+    assert host.memory_limit(*places) == limit
+    assert host.memory_used(*places) == used
+
+
+def test_without_a_limit_it_is_the_machine_s_memory(tmp_path):
+    unlimited = host.memory_limit(str(tmp_path), str(tmp_path / "none"))
+
+    assert unlimited > 1 << 28
+    assert host.memory_limit() <= unlimited
+
+
+def test_a_peak_is_seen_and_forgotten_again():
+    host.restart_peak()
+    before = host.peak()
+    held = bytearray(64 << 20)
+    held[::4096] = b"x" * len(held[::4096])
+    high = host.peak()
+    del held
+    host.restart_peak()
+
+    assert high - before > 48 << 20
+    assert host.peak() < high - (32 << 20)
