@@ -7,6 +7,7 @@ engine, and makes a new one of anything else.
 import json
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from muster_dev import cache, engine, images, layers, node_image, tools
@@ -18,6 +19,7 @@ WORKERS = (f"{KIND_CLUSTER}-worker", f"{KIND_CLUSTER}-worker2")
 NODES = (f"{KIND_CLUSTER}-control-plane", *WORKERS)
 
 _HEALTHY_WITHIN_S = 90
+_HEARD_WITHIN_S = 25  # kubelets renew every 10 s
 
 
 def cluster() -> Cluster:
@@ -49,12 +51,18 @@ def down() -> None:
 
 
 def healthy() -> bool:
-    """Whether the API server answers and says that all three nodes are Ready."""
+    """Whether the API server answers, says that all three nodes are Ready, and hears from them now.
+
+    After a restart a dead node counts as Ready until its grace period is over, so its lease is looked at too.
+    """
     try:
-        nodes = json.loads(cluster().kubectl("get", "nodes", "-o", "json", "--request-timeout=5s", timeout_s=10))
+        nodes = cluster().get("nodes", "--request-timeout=5s")["items"]
+        leases = cluster().get("leases", "--request-timeout=5s", namespace="kube-node-lease")["items"]
     except CommandError:
         return False
-    return {node["metadata"]["name"] for node in nodes["items"] if is_ready(node)} == set(NODES)
+    oldest = datetime.now(UTC) - timedelta(seconds=_HEARD_WITHIN_S)
+    heard = {each["metadata"]["name"] for each in leases if datetime.fromisoformat(each["spec"]["renewTime"]) > oldest}
+    return {node["metadata"]["name"] for node in nodes if is_ready(node)} & heard == set(NODES)
 
 
 def advertise_gpus(count: int = GPUS_PER_WORKER) -> None:
