@@ -26,7 +26,8 @@ def run(
     """
     try:
         while True:
-            decision = decide(machine.observe(job), datetime.now(UTC))
+            observed = machine.observe(job)
+            decision = decide(observed, datetime.now(UTC))
             before, job = job.status, replace(job, status=decision.status)
             for event in decision.events:
                 listener.event(event)
@@ -36,7 +37,9 @@ def run(
                 machine.act(job, action)
             if _is_over(job.status):
                 return job.status
-            if not decision.actions and machine.idle and decision.requeue_after is None:
+            # By what was decided on: a process that has ended since is news for the next decision.
+            asleep = not decision.actions and decision.requeue_after is None and job.status == before
+            if asleep and all(pod.termination for pod in observed.pods):
                 return job.status
             machine.wait(_pause(decision))
     finally:
