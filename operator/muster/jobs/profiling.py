@@ -64,6 +64,9 @@ def _size(draft: Draft, report: Report) -> bool:
         draft.condition(ConditionType.SIZED, "False", Reason.INFEASIBLE, infeasible.message)
         draft.fail(Reason.INFEASIBLE, infeasible.message)
         return False
+    if draft.status.plan is not None and draft.status.attempt:
+        # A pod of the plan before that nobody has seen yet must not become a member of this one.
+        draft.set(attempt=draft.status.attempt + 1)
     draft.set(plan=plan, planned_for=digest(draft.spec))
     reason, message = _sized(plan)
     draft.condition(ConditionType.SIZED, "True", reason, message)
