@@ -81,8 +81,8 @@ def _parser() -> argparse.ArgumentParser:
             "--steps",
             type=_count,
             metavar="N",
-            default=_default("STEPS", _count, 20),
-            help="iterations timed of each kind (default: 20)",
+            default=_default("STEPS", _count, None),
+            help="iterations timed of each kind (default: 20, and up to 100 while they still differ)",
         )
         front.add_argument(
             "--deadline-seconds", type=_count, metavar="N", default=_default("DEADLINE_SECONDS", _count, 600)

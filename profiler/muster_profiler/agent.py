@@ -239,12 +239,25 @@ class Agent:
         left = max(0.0, self.settings.seconds - self._elapsed())
         affordable = int(left / (6 * max(1e-6, statistics.median(self._recent(WINDOW)))))
         block = min(block, max(2, affordable - dropped))
-        for pair in range(max(2, -(-steps // block))):
-            if pair >= 2 and self._elapsed() > self.settings.seconds:
+        needed, most = (max(2, -(-count // block)) for count in (steps, max(steps, self.settings.most_steps)))
+        for pair in range(most):
+            late = self._elapsed() > self.settings.seconds
+            if (pair >= 2 and late) or (pair >= needed and self._settled(one) and self._settled(other)):
                 return
             yield one, dropped + block, dropped
             if self.cache:
                 yield other, dropped + block, dropped
+
+    def _settled(self, mode: str) -> bool:
+        """Whether the mean of the blocks' medians is known to about 1 % (one standard error)."""
+        blocks: dict[int, list[float]] = {}
+        for cycle in self.cycles:
+            if cycle[0] == mode and cycle[2]:
+                blocks.setdefault(cycle[1], []).append(self.framework.host_seconds(cycle[3], cycle[4]))
+        medians = [statistics.median(block) for block in blocks.values()]
+        if len(medians) < 2:
+            return True
+        return bool(statistics.stdev(medians) <= 0.01 * len(medians) ** 0.5 * statistics.mean(medians))
 
     def _elapsed(self) -> float:
         return time.monotonic() - (self.first or time.monotonic())

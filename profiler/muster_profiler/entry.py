@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 ITERATIONS = 100_000
 
@@ -24,7 +24,7 @@ def main(name: str, mini_batch: int) -> None:
     batch, step = _step(_declared(name, mini_batch))
     import torch.utils.data
 
-    class Batches(torch.utils.data.Dataset):
+    class Batches(torch.utils.data.Dataset):  # type: ignore[misc]
         def __len__(self) -> int:
             return ITERATIONS
 
@@ -53,7 +53,7 @@ def _declared(name: str, mini_batch: int) -> Any:
 
 def _step(declared: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
     parts = declared if isinstance(declared, dict) else {key: getattr(declared, key, None) for key in _PARTS}
-    batch, optimizer, step, model, loss = (parts.get(key) for key in _PARTS)
+    batch, optimizer, step, model, loss = (cast("Any", parts.get(key)) for key in _PARTS)
     if batch is None or (step is None and (optimizer is None or model is None or loss is None)):
         sys.exit("the entry point must return `batch` and `step`, or `batch`, `optimizer`, `model` and `loss`")
     if step is not None:

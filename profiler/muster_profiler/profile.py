@@ -17,6 +17,8 @@ from muster_profiler.report import FORMAT
 DEFAULT_CANDIDATES = (16, 32, 64, 128)
 BUDGET_SECONDS = 60.0
 """For measuring all candidates; starting Python and building the model come on top."""
+STEPS, MOST_STEPS = 20, 100
+"""Iterations timed of each kind: at least, and at most while they still differ."""
 RESERVE_SECONDS = 3.0
 CLEARLY = 1.25
 """How far over the limit a predicted peak must be for the batch not to be tried."""
@@ -30,7 +32,7 @@ class Options:
 
     candidates: tuple[int, ...] | None = None
     warmup_steps: int | None = None
-    steps: int = 20
+    steps: int | None = None
     deadline_seconds: float = 600.0
     forward: bool = True
 
@@ -124,14 +126,19 @@ class Profile:
 
     def _candidate(self, mini_batch: int | None, left: int, count: int) -> None:
         seconds = max(3.0, min(15.0, BUDGET_SECONDS / count, self._remaining() / (2 * left)))
-        settings = {"warmup_steps": self.options.warmup_steps, "steps": self.options.steps, "seconds": seconds}
+        settings = {
+            "warmup_steps": self.options.warmup_steps,
+            "steps": self.options.steps or STEPS,
+            "most_steps": self.options.steps or MOST_STEPS,
+            "seconds": seconds,
+        }
         outcome = self._trial(mini_batch, left, settings)
         result = outcome.results[0] if outcome.results else None
         if result and result["ended"] == "early" and result["iterations"] >= SHORTEST and not _both(result):
             # The script is short: try once more, with blocks that its length allows.
             short = max(1, result["iterations"] // 6)
             again = self._trial(
-                mini_batch, left, dict(settings, warmup_steps=short, block=min(3, short), steps=2 * short)
+                mini_batch, left, dict(settings, warmup_steps=short, block=min(3, short), steps=2 * short, most_steps=0)
             )
             if again.results and _both(again.results[0]):
                 outcome, result = again, again.results[0]

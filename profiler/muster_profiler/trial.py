@@ -26,6 +26,8 @@ class Settings:
     """Iterations before anything is timed. None: until the iteration time is steady."""
     steps: int = 20
     """Iterations timed of each kind, natural and frozen."""
+    most_steps: int = 0
+    """If more than `steps`: go on up to here, while there is time and the blocks still differ."""
     block: int = 5
     """Iterations timed in a row before the other kind's turn."""
     memory_steps: int = 3

@@ -1,0 +1,212 @@
+"""How right the profiler is, how much it disturbs, and how long it takes: held against scripts whose truth is known.
+
+    .venv/bin/python benchmarks/profiler.py [--loaded] [--only times|overhead|memory|choice]
+
+`--loaded` keeps every core busy meanwhile. Prints tables and writes them to benchmarks/evidence/profiler-*.json. All on
+this machine's CPU: nothing here has been run on a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "profiler"))
+
+from muster_profiler import progress  # noqa: E402
+from muster_profiler.memory import predicted_peak  # noqa: E402
+from muster_profiler.profile import Options, Profile  # noqa: E402
+
+SCRIPTS = ROOT / "benchmarks" / "scripts"
+EVIDENCE = ROOT / "benchmarks" / "evidence"
+KNOWN = [(20, 0, 0), (20, 2, 0), (20, 10, 0), (100, 9, 0), (40, 20, 1), (10, 30, 2)]
+"""Compute ms, load ms, loader workers."""
+BATCHES = (16, 32, 64, 128)
+
+
+def profile(script: str, *arguments: str, **options: Any) -> tuple[dict[str, Any], float]:
+    """The report of a script, and the seconds it took."""
+    began = time.monotonic()
+    command = [sys.executable, str(SCRIPTS / script), *arguments]
+    report = Profile(command, dict(os.environ), Options(forward=False, **options), progress.none).run()
+    return report, time.monotonic() - began
+
+
+def plain(script: str, *arguments: str) -> list[float]:
+    """The numbers that a script prints on its last line, run without the profiler."""
+    done = subprocess.run(
+        [sys.executable, str(SCRIPTS / script), *arguments], capture_output=True, text=True, check=True
+    )
+    return [float(word) for word in done.stdout.split("\n")[-2].split()[1:]]
+
+
+def times() -> list[dict[str, Any]]:
+    """T_C and T_O against sleeps of known length. Hidden loading costs nothing: with workers, T_O is what the workers
+    cannot keep up with."""
+    rows = []
+    for compute, load, workers in KNOWN:
+        point = profile("known.py", str(compute), str(load), str(workers), "100000")[0]["points"][0]
+        exposed = load if not workers else max(0.0, load / workers - compute)
+        measured = {key: point[key]["medianNanoseconds"] / 1e6 for key in ("computeTime", "overheadTime")}
+        measured_compute, measured_overhead = measured["computeTime"], measured["overheadTime"]
+        rows.append(
+            {
+                "compute ms": compute,
+                "load ms": load,
+                "workers": workers,
+                "T_C ms": round(measured_compute, 2),
+                "T_C error %": round(100 * (measured_compute / compute - 1), 1),
+                "T_O ms": round(measured_overhead, 2),
+                "true T_O ms": exposed,
+                "error of T_O in % of T_C": round(100 * (measured_overhead - exposed) / compute, 1),
+            }
+        )
+    return rows
+
+
+def overhead() -> list[dict[str, Any]]:
+    """The iteration time that a script itself sees, watched (nothing frozen) and not, in turn."""
+    rows = []
+    for compute in (0, 5, 50):
+        seen: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(3):
+            for watched in (False, True):
+                seen[watched].append(_own_median(compute, watched))
+        alone, with_profiler = (min(seen[key]) / 1e3 for key in (False, True))
+        rows.append(
+            {
+                "compute ms": compute,
+                "iteration us, alone": round(alone, 1),
+                "watched": round(with_profiler, 1),
+                "cost us": round(with_profiler - alone, 1),
+                "cost %": round(100 * (with_profiler / alone - 1), 2),
+            }
+        )
+    return rows
+
+
+def _own_median(compute: int, watched: bool) -> float:
+    import tempfile
+
+    from muster_profiler import trial
+
+    with tempfile.TemporaryDirectory() as directory:
+        environment = dict(os.environ)
+        if watched:  # natural iterations without end: what a timed block does, and nothing else
+            environment["PYTHONPATH"] = str(ROOT / "profiler" / "muster_profiler" / "inject" / "site")
+            settings = trial.Settings(directory=directory, warmup_steps=100_000, steps=0, memory_steps=0)
+            environment[trial.SETTINGS] = settings.write()
+        count = "2000" if not compute else str(6000 // compute // 5)
+        command = [sys.executable, str(SCRIPTS / "known.py"), str(compute), "0", "0", count]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return float(done.stdout.split()[-1])
+
+
+def memory() -> list[dict[str, Any]]:
+    """The peak predicted for twice and eight times the largest measured batch, by the two lines of the phases and by one
+    line through the smallest batches, against the peak of a plain run."""
+    report, _ = profile("convnet.py", "$(MUSTER_MINIBATCH)", candidates=(64, 128, 256), steps=5, warmup_steps=4)
+    points = report["points"]
+    rows = []
+    for batch in (512, 2048):
+        true = plain("convnet.py", str(batch), "truth")[1]
+        predicted = predicted_peak(points, batch) or 0
+        (small, less), (large, more) = ((p["miniBatch"], p["memory"]["peakBytes"]) for p in points[:2])
+        line = more + (more - less) / (large - small) * (batch - large)
+        rows.append(
+            {
+                "mini-batch": batch,
+                "true peak MiB": round(true / 2**20),
+                "two lines MiB": round(predicted / 2**20),
+                "error %": round(100 * (predicted / true - 1), 1),
+                "one line through 64 and 128, error %": round(100 * (line / true - 1), 1),
+            }
+        )
+    return rows
+
+
+def choice() -> list[dict[str, Any]]:
+    """Four candidates of an image classifier: the time to the report, and the throughput of the batch that it says is
+    best against the best of a long run of each."""
+    report, seconds = profile("convnet.py", "$(MUSTER_MINIBATCH)", candidates=BATCHES)
+    true = {
+        batch: statistics.median(plain("convnet.py", str(batch), "truth")[0] for _ in range(3)) for batch in BATCHES
+    }
+    said = {
+        point["miniBatch"]: point["miniBatch"]
+        * 1e9
+        / (point["computeTime"]["medianNanoseconds"] + point["overheadTime"]["medianNanoseconds"])
+        for point in report["points"]
+    }
+    chosen = max(said, key=lambda batch: said[batch])
+    rows: list[dict[str, Any]] = [
+        {
+            "mini-batch": batch,
+            "samples/s, true": round(true[batch]),
+            "profiled": round(said.get(batch, 0)),
+            "error %": round(100 * (said.get(batch, 0) / true[batch] - 1), 1),
+        }
+        for batch in BATCHES
+    ]
+    regret = round(100 * (1 - true[chosen] / max(true.values())), 1)
+    return [*rows, {"mini-batch": f"chosen: {chosen}, regret {regret} %, report after {seconds:.0f} s"}]
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+@contextlib.contextmanager
+def load(wanted: bool) -> Iterator[None]:
+    """Every core busy, if wanted."""
+    spinners = (
+        [multiprocessing.Process(target=_spin, daemon=True) for _ in range(os.cpu_count() or 1)] if wanted else []
+    )
+    for spinner in spinners:
+        spinner.start()
+    try:
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+
+
+def main() -> None:
+    parts = {"times": times, "overhead": overhead, "memory": memory, "choice": choice}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--loaded", action="store_true")
+    parser.add_argument("--only", choices=parts, action="append")
+    asked = parser.parse_args()
+    console = Console()
+    EVIDENCE.mkdir(exist_ok=True)
+    for name in asked.only or parts:
+        before = os.getloadavg()[0]
+        with load(asked.loaded):
+            rows = parts[name]()
+        table = Table(title=f"{name}{', loaded' if asked.loaded else ''} (load average before: {before:.1f})")
+        for key in rows[0]:
+            table.add_column(key)
+        for row in rows:
+            table.add_row(*(str(row.get(key, "")) for key in rows[0]))
+        console.print(table)
+        path = EVIDENCE / f"profiler-{name}{'-loaded' if asked.loaded else ''}.json"
+        path.write_text(json.dumps({"loadAverage": before, "cpus": os.cpu_count(), "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

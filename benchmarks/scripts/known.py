@@ -1,0 +1,41 @@
+"""A training script whose times are known: the loader sleeps `load` ms a batch, the compute `compute` ms.
+
+Arguments: compute and load in milliseconds, loader workers, iterations. Prints the median of its own iteration times in
+nanoseconds, so that the cost of watching it can be seen.
+"""
+
+import statistics
+import sys
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+compute, load = float(sys.argv[1]) / 1e3, float(sys.argv[2]) / 1e3
+workers, iterations = int(sys.argv[3]), int(sys.argv[4])
+
+
+class Slow(Dataset):  # type: ignore[misc]
+    """Samples that take their time."""
+
+    def __len__(self) -> int:
+        return iterations
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        time.sleep(load)
+        return torch.zeros(8)
+
+
+if __name__ == "__main__":
+    weight = torch.nn.Parameter(torch.zeros(8, 1))
+    optimizer = torch.optim.SGD([weight], lr=0.01)
+    times, began = [], time.perf_counter_ns()
+    for batch in DataLoader(Slow(), batch_size=None, num_workers=workers):
+        optimizer.zero_grad()
+        (batch @ weight).sum().backward()
+        time.sleep(compute)
+        optimizer.step()
+        now = time.perf_counter_ns()
+        times.append(now - began)
+        began = now
+    print("median", statistics.median(times))
