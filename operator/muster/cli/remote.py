@@ -80,7 +80,7 @@ class Session:
                 if found != last:
                     last = found
                     yield found
-                if is_over(found):
+                if conditions.is_over(found):
                     return
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -196,7 +196,7 @@ async def _follow(terminal: Terminal, session: Session, name: str, role: str | N
         _, status_ = await session.job(name)
         for pod in await session.pods(name, role):
             tasks.setdefault(pod["metadata"]["uid"], asyncio.create_task(one(pod)))
-        if is_over(status_):
+        if conditions.is_over(status_):
             await asyncio.gather(*tasks.values())
             return
         await asyncio.sleep(_LOOK_SECONDS)
@@ -211,11 +211,6 @@ async def _watch(terminal: Terminal, session: Session, name: str) -> None:
     if failed is not None and failed.status == "True":
         code = Code.INFEASIBLE if failed.reason == "Infeasible" else Code.FAILED
         raise Exit(code, f"{name} has failed: {failed.reason}: {failed.message}")
-
-
-def is_over(status_: TrainingJobStatus) -> bool:
-    """Whether the job is Complete or Failed."""
-    return any(conditions.is_true(status_, kind) for kind in (ConditionType.COMPLETE, ConditionType.FAILED))
 
 
 def _counts(found: TrainingJobStatus) -> str:

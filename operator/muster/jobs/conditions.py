@@ -33,6 +33,11 @@ def is_true(status: TrainingJobStatus, kind: ConditionType) -> bool:
     return condition is not None and condition.status == "True"
 
 
+def is_over(status: TrainingJobStatus) -> bool:
+    """Whether the job is Complete or Failed."""
+    return is_true(status, ConditionType.COMPLETE) or is_true(status, ConditionType.FAILED)
+
+
 def put(
     status: TrainingJobStatus,
     kind: ConditionType,

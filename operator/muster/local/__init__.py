@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from muster.api.status import ConditionType, TrainingJobStatus
+from muster.api.status import TrainingJobStatus
 from muster.jobs import conditions
 from muster.jobs.model import Decision, Job, Observed
 from muster.local.machine import Listener, Machine
@@ -35,7 +35,7 @@ def run(
                 listener.planned(job)
             for action in decision.actions:
                 machine.act(job, action)
-            if _is_over(job.status):
+            if conditions.is_over(job.status):
                 return job.status
             # By what was decided on: a process that has ended since is news for the next decision.
             asleep = not decision.actions and decision.requeue_after is None and job.status == before
@@ -44,10 +44,6 @@ def run(
             machine.wait(_pause(decision))
     finally:
         machine.stop()
-
-
-def _is_over(status: TrainingJobStatus) -> bool:
-    return any(conditions.is_true(status, kind) for kind in (ConditionType.COMPLETE, ConditionType.FAILED))
 
 
 def _pause(decision: Decision) -> float:
