@@ -85,7 +85,8 @@ def _start() -> None:
     if lacks_sys_resource():
         if not shutil.which("jq"):
             apt_install("jq")
-        wrapper = cache.root() / "runc-without-sys-resource"
+        wrapper = cache.root() / "tools" / "runc-without-sys-resource"  # `clean` keeps that folder: dockerd uses it
+        wrapper.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(cache.DEV / wrapper.name, wrapper)
         wrapper.chmod(0o755)
         flags = ["--add-runtime", f"{_RUNTIME}={wrapper}", "--default-runtime", _RUNTIME]

@@ -130,6 +130,7 @@ def _revive(image: str) -> bool:
 
 def _create(image: str) -> None:
     _kind("delete", "cluster")
+    cache.remove(cluster().kubeconfig)  # kind writes it last: a cluster without one was interrupted
     say("creating the cluster")
     folder = cluster().kubeconfig.parent
     folder.mkdir(parents=True, exist_ok=True)
