@@ -43,6 +43,8 @@ def main() -> None:
 
 
 def _predictions(near: Mapping[str, Held], far: Mapping[str, Held]) -> Fields:
+    told = held_out.told_everything(MUSTER)
+    largest = held_out.SIZES[-1]
     unseen = {name: held_out.unseen_batch(model) for name, model in MODELS.items()}
     known, repeats = held_out.extrapolate(MUSTER, held_out.known_network), held_out.repeats()
     rival = min((name for name in far if name != "Muster"), key=lambda name: _median(far[name]))
@@ -52,7 +54,7 @@ def _predictions(near: Mapping[str, Held], far: Mapping[str, Held]) -> Fields:
         "pollux_near": near["Pollux"], "pollux_far": far["Pollux"],
         "lemma_near": near["Lemma 2, sum"], "lemma_far": far["Lemma 2, sum"],
         "rival_far": far[rival], "known_far": known, "floor_median": repeats,
-        "told_far": held_out.told_everything(MUSTER),
+        "told_far": told,
     }  # fmt: skip
     return {
         **{name: f"{_median(held):.1f}" for name, held in medians.items()},
@@ -71,9 +73,21 @@ def _predictions(near: Mapping[str, Held], far: Mapping[str, Held]) -> Fields:
         "large": str(held_out.LARGE),
         "interpolating": _errors({**near, "*repeated measurements*": repeats}),
         "extrapolating": _errors({**far, "*Muster, network known*": known}),
+        "told_largest": _percent(held_out.by_size(told)["{} to {}".format(*largest)], 0.5),
+        "too_low": f"{100 * held_out.too_low(largest[0] - 1):.0f}",
+        "sizes": _sizes({**far, "*Muster, network known*": known}),
         "unseen": _errors(unseen),
         "losses": _losses({"interpolating": near, "extrapolating": far, "mini-batch never measured": unseen}),
     }
+
+
+def _sizes(far: Mapping[str, Held]) -> str:
+    rows = {name: held_out.by_size(held) for name, held in far.items()}
+    sizes = {size: len(errors) for size, errors in rows["Muster"].items()}
+    return _table(
+        ["model", *(f"{size} GPUs ({runs:,} runs)" for size, runs in sizes.items())],
+        [[name, *(_cell(by_size[size]) for size in sizes)] for name, by_size in rows.items()],
+    )
 
 
 def _losses(experiments: Mapping[str, Mapping[str, Held]]) -> str:

@@ -36,6 +36,8 @@ from evidence.measured import WORKLOADS, runs
 FOLDS = 5
 SMALL, LARGE = 4, 8
 """Extrapolation: fit on up to 4 GPUs, predict 8 and more."""
+SIZES = (8, 16), (17, 32), (33, 64)
+"""Numbers of GPUs, from and to."""
 
 MUSTER = Calibrated()
 MODELS: dict[str, Model] = {
@@ -90,6 +92,24 @@ def interpolate(model: Model) -> Held:
 def extrapolate(model: Model, of: Callable[[str], Model] | None = None) -> Held:
     """Fit on up to SMALL GPUs, predict LARGE and more. `of`: a model of its own for each workload."""
     return {workload: _over(of(workload) if of else model, [small_large(workload)]) for workload in WORKLOADS}
+
+
+def by_size(far: Held) -> dict[str, Errors]:
+    """What `extrapolate` returned, by the number of GPUs that was predicted."""
+    gpus = np.concatenate([[s.configuration.gpus for s in small_large(workload)[1]] for workload in WORKLOADS])
+    errors = pooled(far)
+    return {f"{low} to {high}": errors[(low <= gpus) & (gpus <= high)] for low, high in SIZES}
+
+
+def too_low(gpus: int) -> float:
+    """The share of runs on more than `gpus` GPUs whose iteration Muster, told of few GPUs, predicts too low."""
+    below = []
+    for workload in WORKLOADS:
+        kept, tested = small_large(workload)
+        largest = [s for s in tested if s.configuration.gpus > gpus]
+        predicted = MUSTER.fit(kept).predict([s.configuration for s in largest])
+        below.append(predicted < np.array([s.iteration for s in largest]))
+    return float(np.concatenate(below).mean())
 
 
 def told_everything(model: Model) -> Held:
