@@ -15,6 +15,28 @@ _CONFIG_MAP_BYTES = 900_000
 REPORT_KEY = "report.json"
 
 
+class BadTemplate(ValueError):
+    """A part of a pod template has a shape that no pod has. The message names it."""
+
+
+def listed(parent: dict[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+    """A list of objects in a template, whose other fields the CRD leaves open: the API server sees them only in a
+    pod.
+    """
+    found = parent.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise BadTemplate(f"{where}.{key} must be a list of objects")
+    return found
+
+
+def mapped(parent: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+    """An object in a template."""
+    found = parent.get(key) or {}
+    if not isinstance(found, dict):
+        raise BadTemplate(f"{where}.{key} must be an object")
+    return found
+
+
 def owner(job: Job) -> dict[str, Any]:
     """The job controls what it owns. It does not block the job's deletion: nothing here needs to be gone first."""
     return {

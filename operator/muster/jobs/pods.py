@@ -33,9 +33,8 @@ def base(job: Job, template: PodTemplate, member: Member, attempt: int, group: i
     `group` is how many pods a queue shall admit together.
     """
     spec = deepcopy(template.spec)
-    spec["restartPolicy"] = (
-        "Never"  # Attempts are Muster's: a container that restarts by itself meets a cluster that has moved on.
-    )
+    # Attempts are Muster's: a container that restarts by itself meets a cluster that has moved on.
+    spec["restartPolicy"] = "Never"
     spec.setdefault("automountServiceAccountToken", False)
     spec.setdefault("enableServiceLinks", False)  # A service named `master` would set MASTER_PORT.
     own = {labels.ROLE: str(member.role), labels.INDEX: str(member.index), labels.ATTEMPT: str(attempt)}
@@ -60,7 +59,7 @@ def training_container(pod: dict[str, Any], template: PodTemplate) -> dict[str, 
 
 
 def pod(job: Job, spec: TrainingJobSpec, plan: Plan, attempt: int, member: Member, cluster: Cluster) -> dict[str, Any]:
-    """One member of the attempt."""
+    """One member of the attempt. BadTemplate where its template cannot be a pod's."""
     template = members.template(spec, member.role)
     body = base(job, template, member, attempt, len(members.of(spec, plan)))
     body["spec"] |= {"hostname": body["metadata"]["name"], "subdomain": job.name}
@@ -73,12 +72,11 @@ def pod(job: Job, spec: TrainingJobSpec, plan: Plan, attempt: int, member: Membe
     if not gpus:
         env["NVIDIA_VISIBLE_DEVICES"] = "void"  # Or the container runtime shows it every GPU of the node.
     container["env"] = merged_env(env, container.get("env") or [])
-    container.setdefault(
-        "terminationMessagePolicy", "FallbackToLogsOnError"
-    )  # So that the status can say what went wrong.
-    ports = container.setdefault("ports", [])
+    # So that the status can say what went wrong.
+    container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
+    ports = objects.listed(container, "ports", f"{member.role}.template.spec.containers[{container['name']}]")
     if not any(port.get("containerPort") == PORT or port.get("name") == "muster" for port in ports):
-        ports.append({"name": "muster", "containerPort": PORT})
+        container["ports"] = [*ports, {"name": "muster", "containerPort": PORT}]
     return body
 
 

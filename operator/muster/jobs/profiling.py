@@ -10,6 +10,7 @@ from muster.jobs import failures, profiling_pod, reports
 from muster.jobs.draft import Draft, digest
 from muster.jobs.members import PROFILER, pod_name
 from muster.jobs.model import CreatePod, Pod, ReadReport, ReportProblem
+from muster.jobs.objects import BadTemplate
 from muster.jobs.reasons import Reason, State
 from muster.sizing import Infeasible, Limits
 
@@ -140,6 +141,9 @@ def _start(draft: Draft) -> None:
         return
     try:
         body = profiling_pod.build(draft.job, draft.spec, draft.tries, draft.settings)
+    except BadTemplate as problem:
+        draft.fail(Reason.INVALID_SPEC, str(problem))
+        return
     except LookupError as problem:
         draft.condition(ConditionType.PROFILED, "False", Reason.COMMAND_MISSING, str(problem.args[0]))
         draft.fail(Reason.COMMAND_MISSING, str(problem.args[0]))

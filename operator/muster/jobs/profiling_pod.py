@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.api import labels
 from muster.api.job import POWERS_OF_TWO, TrainingJobSpec
-from muster.jobs import contracts, pods
+from muster.jobs import contracts, objects, pods
 from muster.jobs.members import PROFILER, Cluster, Member
 from muster.jobs.model import Job, Role
 from muster.jobs.settings import PORT, Settings
@@ -16,6 +16,7 @@ _VOLUME, _PATH = "muster", "/muster"
 _REFERENCE = re.compile(r"(?<!\$)\$\(" + labels.ENV_MINIBATCH + r"\)")
 _USER = 65532
 """Of the init container, where the pod names none: it writes only into a volume that is open to everybody."""
+_WHERE = "worker.template.spec"
 _DEFAULT_CANDIDATES = (32, 64, 128, 256)
 
 
@@ -51,7 +52,7 @@ def _init_container(settings: Settings, pod_spec: dict[str, Any]) -> dict[str, A
         "runAsNonRoot": True,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    if not (pod_spec.get("securityContext") or {}).get("runAsUser"):
+    if not objects.mapped(pod_spec, "securityContext", _WHERE).get("runAsUser"):
         security |= {"runAsUser": _USER, "runAsGroup": _USER}
     return {
         "name": "muster-profiler",
@@ -64,16 +65,17 @@ def _init_container(settings: Settings, pod_spec: dict[str, Any]) -> dict[str, A
 
 
 def build(job: Job, spec: TrainingJobSpec, attempt: int, settings: Settings) -> dict[str, Any]:
-    """The pod; `attempt` counts the tries to profile. LookupError where the training container has no command: what
-    its image would run cannot be known from here.
+    """The pod; `attempt` counts the tries to profile.
+
+    LookupError where the training container has no command: what its image would run cannot be known from here.
+    BadTemplate where the template cannot be a pod's.
     """
     template = spec.worker.template
     body = pods.base(job, template, PROFILER, attempt, None)
     pod_spec, container = body["spec"], pods.training_container(body, template)
     if not container.get("command"):
         raise LookupError(
-            f"worker.template.spec.containers[{container['name']}].command is missing: write what "
-            "the image's entrypoint runs"
+            f"{_WHERE}.containers[{container['name']}].command is missing: write what the image's entrypoint runs"
         )
     alone = Cluster(workers=(f"localhost:{PORT}",), gpus_per_worker=template.gpus)
     env = contracts.environment(spec.framework, Member(Role.WORKER, 0), alone, 0, None)
@@ -104,8 +106,10 @@ def build(job: Job, spec: TrainingJobSpec, attempt: int, settings: Settings) -> 
     # A probe would kill a script that is being measured, or hold it back.
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         container.pop(probe, None)
-    container["volumeMounts"] = [*(container.get("volumeMounts") or []), {"name": _VOLUME, "mountPath": _PATH}]
-    pod_spec["volumes"] = [*(pod_spec.get("volumes") or []), {"name": _VOLUME, "emptyDir": {"sizeLimit": "256Mi"}}]
-    pod_spec["initContainers"] = [_init_container(settings, pod_spec), *(pod_spec.get("initContainers") or [])]
+    mounts = objects.listed(container, "volumeMounts", f"{_WHERE}.containers[{container['name']}]")
+    volumes, inits = (objects.listed(pod_spec, key, _WHERE) for key in ("volumes", "initContainers"))
+    container["volumeMounts"] = [*mounts, {"name": _VOLUME, "mountPath": _PATH}]
+    pod_spec["volumes"] = [*volumes, {"name": _VOLUME, "emptyDir": {"sizeLimit": "256Mi"}}]
+    pod_spec["initContainers"] = [_init_container(settings, pod_spec), *inits]
     pod_spec["activeDeadlineSeconds"] = spec.profile.active_deadline_seconds
     return body

@@ -7,6 +7,7 @@ from muster.jobs.draft import Draft
 from muster.jobs.failures import Failure, Verdict
 from muster.jobs.members import Member, pod_name
 from muster.jobs.model import CreatePod, CreateService, Pod, Role
+from muster.jobs.objects import BadTemplate
 from muster.jobs.reasons import Reason, State
 
 _REPLACED_AT_ONCE = 64
@@ -167,9 +168,13 @@ def _missing(draft: Draft, planned: tuple[Member, ...], done: frozenset[Member])
     if draft.job.name not in draft.observed.services:
         draft.actions.append(CreateService(draft.job.name, objects.service(draft.job)))
     cluster = members.cluster(draft.job, draft.spec, draft.plan, draft.settings)
-    for member in missing:
-        body = pods.pod(draft.job, draft.spec, draft.plan, draft.status.attempt, member, cluster)
-        draft.actions.append(CreatePod(body["metadata"]["name"], body))
+    try:
+        for member in missing:
+            body = pods.pod(draft.job, draft.spec, draft.plan, draft.status.attempt, member, cluster)
+            draft.actions.append(CreatePod(body["metadata"]["name"], body))
+    except BadTemplate as problem:
+        draft.fail(Reason.INVALID_SPEC, str(problem))
+        return True
     draft.set(backoff_until=None)
     return draft.refused(*names) is not None
 

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from model.world import World, spec, template
 from muster.api.status import ConditionType as Is
 from muster.jobs.model import Pod, Role
@@ -313,3 +315,31 @@ def test_d5_a_stale_cache_asks_again_for_the_same_names() -> None:
         world.act(action)
     assert first.actions == second.actions
     assert world.pods == made
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+OPEN_OF_POD = ["volumes", "initContainers", "securityContext", "hostname", "restartPolicy", "tolerations"]
+OPEN_OF_CONTAINER = ["volumeMounts", "ports", "securityContext", "livenessProbe", "terminationMessagePolicy"]
+
+
+@given(
+    of_pod=st.dictionaries(st.sampled_from(OPEN_OF_POD), JSON),
+    of_container=st.dictionaries(st.sampled_from(OPEN_OF_CONTAINER), JSON),
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_c11_a_template_that_no_pod_could_have_is_a_condition_and_no_crash(
+    of_pod: dict[str, Any], of_container: dict[str, Any]
+) -> None:
+    own = template()
+    own["spec"] |= of_pod
+    own["spec"]["containers"][0] |= of_container
+    world = World(spec=spec(2, 1, worker={"template": own, "replicas": 2}))
+    world.settle()
+    if "job-profiler" in world.pods:
+        world.running()
+    assert world.status.state in ("Running", "Failed")
+    assert world.status.state == "Running" or world.says(Is.FAILED) == ("True", "InvalidSpec")
