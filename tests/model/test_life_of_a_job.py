@@ -54,6 +54,7 @@ class LifeOfAJob(RuleBasedStateMachine):
         self.seen: list[Observed] = []
         self.counted = self.disrupted = self.resumed = 0
         self.limits = [limit]
+        self.misled = False
         self.removed: Counter[tuple[str, int]] = Counter()
 
     # The operator.
@@ -66,7 +67,7 @@ class LifeOfAJob(RuleBasedStateMachine):
     def reconcile_on_stale_pods(self, back: int) -> None:
         """The cache has the job as it is (its version is checked on every write), and pods as they were."""
         if len(self.seen) >= back:
-            old = self.seen[-back]
+            old, self.misled = self.seen[-back], True
             self._pass(replace(self.world.observe(), pods=old.pods, services=old.services), None)
 
     @rule()
@@ -203,7 +204,10 @@ class LifeOfAJob(RuleBasedStateMachine):
 
     @invariant()
     def attempts_never_mix(self) -> None:
-        assert len({pod.attempt for pod in self._training_pods()}) <= 1
+        """Unless the operator was misled by a stale cache; then it mends that by itself."""
+        mixed = len({pod.attempt for pod in self._training_pods()}) > 1
+        assert self.misled or not mixed
+        self.misled = self.misled and mixed
 
     @invariant()
     def counts_are_those_of_what_happened(self) -> None:

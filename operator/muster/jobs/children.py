@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from muster.api.status import TrainingJobStatus
 from muster.jobs.members import Member, pod_name
 from muster.jobs.model import Observed, Pod, Role
 from muster.jobs.settings import Settings
@@ -29,13 +30,15 @@ class Children:
         return (*((self.profiler,) if self.profiler else ()), *self.current.values(), *self.old)
 
 
-def tries(observed: Observed) -> int:
+def tries(status: TrainingJobStatus) -> int:
     """The number of the present try to profile: each restart was one of the two counts."""
-    return 1 + observed.job.status.restarts + observed.job.status.disruptions
+    return 1 + status.restarts + status.disruptions
 
 
-def sort(observed: Observed, now: datetime, settings: Settings) -> Children:
-    """The buckets. A pod with the labels, but a name that Muster would not give, is in none of them."""
+def sort(observed: Observed, status: TrainingJobStatus, now: datetime, settings: Settings) -> Children:
+    """The buckets, with that status. A pod with the labels, but a name that Muster would not give, is in none of
+    them.
+    """
     job, profiler, current, old, foreign, ahead = observed.job, None, {}, [], {}, False
     for pod in observed.pods:
         if pod.owner_uid != job.uid:
@@ -45,13 +48,13 @@ def sort(observed: Observed, now: datetime, settings: Settings) -> Children:
             continue
         if pod.role == Role.PROFILER:
             # A profile that is done keeps its pod, whose log is the report.
-            if job.status.profile or pod.attempt >= tries(observed):
+            if status.profile or pod.attempt >= tries(status):
                 profiler = pod
             else:
                 old.append(pod)
-        elif pod.attempt == job.status.attempt:
+        elif pod.attempt == status.attempt:
             current[Member(pod.role, pod.index)] = pod
-        elif pod.attempt < job.status.attempt or now - pod.created > settings.overdue:
+        elif pod.attempt < status.attempt or now - pod.created > settings.overdue:
             old.append(pod)
         else:
             ahead = True

@@ -25,7 +25,7 @@ def decide(observed: Observed, now: datetime, settings: Settings = Settings()) -
     job, now = observed.job, now.replace(microsecond=0)  # The status has whole seconds.
     if job.deleting or (job.spec is not None and job.spec.run_policy.managed_by != MANAGED_BY):
         return Decision(status=job.status)
-    sorted_children = children.sort(observed, now, settings)
+    sorted_children = children.sort(observed, job.status, now, settings)
     if sorted_children.ahead:
         return Decision(status=job.status, requeue_after=settings.refusal_retry)
     status = conditions.at_first_sight(job.status, job.generation, now)

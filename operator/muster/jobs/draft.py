@@ -8,7 +8,7 @@ from typing import Any
 
 from muster.api.job import TrainingJobSpec
 from muster.api.status import ConditionType, Plan, TrainingJobStatus
-from muster.jobs import conditions
+from muster.jobs import children, conditions
 from muster.jobs.children import Children
 from muster.jobs.failures import Failure, refusals
 from muster.jobs.model import Action, Decision, DeletePod, Job, Observed, Pod, Refusal
@@ -58,10 +58,10 @@ class Draft:
         condition = conditions.get(self.status, kind)
         return condition.reason if condition else Reason.NOT_STARTED
 
-    @property
-    def tries(self) -> int:
-        """The number of the present try to profile."""
-        return 1 + self.status.restarts + self.status.disruptions
+    def next_attempt(self) -> None:
+        """The pods that were the present attempt's are an earlier one's from here on."""
+        self.set(attempt=self.status.attempt + 1, attempt_start_time=None, replaced_pods=[])
+        self.children = children.sort(self.observed, self.status, self.now, self.settings)
 
     def refused(self, *names: str) -> Refusal | None:
         """The first refusal of an action on one of these objects."""

@@ -42,7 +42,8 @@ def resume(draft: Draft) -> None:
     """A job that was suspended begins its next attempt; one that never was notes its start."""
     if draft.holds(ConditionType.SUSPENDED):
         draft.condition(ConditionType.SUSPENDED, "False", Reason.RESUMED)
-        draft.set(attempt=draft.status.attempt + 1 if draft.status.attempt else 0)
+        if draft.status.attempt:
+            draft.next_attempt()
     if draft.status.start_time is None:
         draft.set(start_time=draft.now)
 

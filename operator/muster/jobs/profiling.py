@@ -6,7 +6,7 @@ from muster import sizing
 from muster.api.job import ProfileSource
 from muster.api.report import Report
 from muster.api.status import Choice, ConditionType, Plan
-from muster.jobs import failures, profiling_pod, reports
+from muster.jobs import children, failures, profiling_pod, reports
 from muster.jobs.draft import Draft, digest
 from muster.jobs.members import PROFILER, pod_name
 from muster.jobs.model import CreatePod, Pod, ReadReport, ReportProblem
@@ -67,7 +67,7 @@ def _size(draft: Draft, report: Report) -> bool:
         return False
     if draft.status.plan is not None and draft.status.attempt:
         # A pod of the plan before that nobody has seen yet must not become a member of this one.
-        draft.set(attempt=draft.status.attempt + 1)
+        draft.next_attempt()
     draft.set(plan=plan, planned_for=digest(draft.spec))
     reason, message = _sized(plan)
     draft.condition(ConditionType.SIZED, "True", reason, message)
@@ -140,7 +140,7 @@ def _start(draft: Draft) -> None:
         draft.wake(draft.now + draft.settings.resize_retry)
         return
     try:
-        body = profiling_pod.build(draft.job, draft.spec, draft.tries, draft.settings)
+        body = profiling_pod.build(draft.job, draft.spec, children.tries(draft.status), draft.settings)
     except BadTemplate as problem:
         draft.fail(Reason.INVALID_SPEC, str(problem))
         return

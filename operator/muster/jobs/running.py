@@ -105,12 +105,12 @@ def _start_over(draft: Draft, found: list[Failure]) -> None:
     cause = _cause(found)
     if not draft.restart(cause):
         return
-    draft.set(attempt=draft.status.attempt + 1, attempt_start_time=None, replaced_pods=[])
+    draft.next_attempt()
     counts.clear(draft, keep_completed=False)
     draft.condition(
         ConditionType.PODS_READY, "False", cause.reason, f"{cause.message}; attempt {draft.status.attempt} follows"
     )
-    for pod in (*draft.children.current.values(), *draft.children.old):
+    for pod in draft.children.old:
         draft.delete(pod)
     draft.waits_for_backoff()
 
@@ -151,12 +151,18 @@ def _keep_waiting(draft: Draft, reason: Reason, message: str) -> None:
 
 def _missing(draft: Draft, planned: tuple[Member, ...], done: frozenset[Member]) -> bool:
     """Makes what is missing. Whether something keeps it from being made."""
-    for pod in draft.children.current.values():
-        if pod.uid in draft.status.replaced_pods or (pod.deleting and not failures.done(pod)):
-            draft.delete(pod)
+    going = [
+        pod
+        for pod in draft.children.current.values()
+        if pod.uid in draft.status.replaced_pods or (pod.deleting and not failures.done(pod))
+    ]
+    for pod in going:
+        draft.delete(pod)
     missing = [member for member in planned if member not in draft.children.current and member not in done]
     if not missing:
-        return False
+        if going:
+            _keep_waiting(draft, Reason.TERMINATING, f"{going[0].name} is not gone yet; another follows")
+        return bool(going)
     if _name_taken(draft, missing):
         return True
     if draft.waits_for_backoff():
