@@ -127,12 +127,11 @@ class Process:
 
     def _wait(self) -> None:
         assert self._popen is not None
-        os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOWAIT)
-        # A container ends with its first process. Not reaped yet, the leader still holds the group's number.
-        self._signal(signal.SIGKILL)
-        strays.end(self._pod.uid)
-        self._reaped = True
         self._popen.wait()
+        # A container ends with its first process. While anything of the group lives, its number is not given anew.
+        self._signal(signal.SIGKILL)
+        self._reaped = True
+        strays.end(self._pod.uid)
         self._reader.join(_LAST_WORDS_SECONDS)
         self._ended = datetime.now(UTC)
         self._on_end()
