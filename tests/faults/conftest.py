@@ -11,9 +11,7 @@ from support.lives import Lives
 @pytest.fixture
 async def lives(api_server: Any, tmp_path: Path) -> AsyncIterator[Lives]:
     await asyncio.to_thread(api_server.apply, crd.generate())
-    await asyncio.to_thread(
-        api_server.kubectl, "wait", "--for=condition=Established", "crd/trainingjobs.muster.dev", "--timeout=30s"
-    )
     made = Lives(api_server, tmp_path)
+    await made.until_served()
     yield made
     await made.end()

@@ -35,7 +35,7 @@ class Kubelet:
 
     def __init__(self, client: Client, script: Script, namespace: str | None = None) -> None:
         self._client = client
-        self._script = script
+        self.script = script
         self._namespace = namespace
         self.seen: dict[str, Object] = {}
         """Every pod ever seen, by uid."""
@@ -70,7 +70,7 @@ class Kubelet:
             await self._client.create(binding, namespace, body)
         elif phase == "Pending":
             await self._report(pod, "Running", {"running": {"startedAt": _now()}}, ready=True)
-        elif phase == "Running" and (end := self._script(pod, siblings)) is not None:
+        elif phase == "Running" and (end := self.script(pod, siblings)) is not None:
             how = {"exitCode": end.code, "message": end.message, "reason": "Error" if end.code else "Completed"}
             state = {"terminated": how | {"finishedAt": _now()}}
             await self._report(pod, "Failed" if end.code else "Succeeded", state, ready=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from muster.cluster.client import JOBS, PODS, SERVICES, Client, Resource
-from muster.cluster.errors import NotFound
+from muster.cluster.errors import ApiError, NotFound
 from muster.cluster.throttle import TokenBucket
 from support.jobs import REPORT
 from support.kubelet import Exit, Kubelet, attempt, index, role, running
@@ -148,6 +148,18 @@ class Lives:
             life.tasks.append(asyncio.create_task(operator.keep_alive()))
         self._lives.append(life)
         return life
+
+    async def until_served(self) -> None:
+        """Wait until the API server serves TrainingJobs, whose CRD was just applied."""
+        client = await self.client()
+        while True:
+            try:
+                async for _ in client.pages(JOBS, None, limit=1):
+                    pass
+                break
+            except ApiError:
+                await asyncio.sleep(0.1)
+        await client.close()
 
     async def client(self) -> Client:
         """A client of its own, without a limit."""

@@ -1,6 +1,7 @@
 """Operator processes for tests: real ones, to be killed, forked from a server that has everything imported already."""
 
 import asyncio
+import contextlib
 import functools
 import multiprocessing
 import os
@@ -22,15 +23,15 @@ class OperatorProcess:
     """One operator after the other on one cluster, as its Deployment would have it."""
 
     def __init__(self, kubeconfig: Path, log: Path, **settings: object) -> None:
-        self._settings = QUICK | {"kubeconfig": str(kubeconfig)} | settings
-        self._log = log
+        self.settings = QUICK | {"kubeconfig": str(kubeconfig)} | settings
+        self.log = log
         self._process: ForkServerProcess | None = None
         self.starts = 0
 
     def start(self) -> None:
         """Start one."""
         self.starts += 1
-        self._process = _context.Process(target=_run, args=(self._settings, str(self._log)))
+        self._process = _context.Process(target=_run, args=(self.settings, str(self.log)))
         self._process.start()
 
     @property
@@ -45,15 +46,18 @@ class OperatorProcess:
 
     def kill(self) -> None:
         """As the node's out-of-memory killer does."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, which: signal.Signals) -> None:
         if self.alive:
-            os.kill(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has ended since
+                os.kill(self.pid, which)
 
     async def stop(self, seconds: float = 15) -> int:
         """As the kubelet does; returns the exit code."""
         if self._process is None:
             return 0
-        if self.alive:
-            os.kill(self.pid, signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         await asyncio.to_thread(self._process.join, seconds)
         assert self._process.exitcode is not None, f"the operator did not stop within {seconds} s"
         return self._process.exitcode
