@@ -72,8 +72,9 @@ VARIANTS: dict[str, Calibrated] = {
     "a constant cost of the exchange": replace(MUSTER, affine=True),
     "that, and no congestion": replace(MUSTER, affine=True, congestion=()),
     "compute as a line": replace(MUSTER, measured_compute=False),
-    "exponents bound tighter": replace(MUSTER, network=Network(deviation=0.1)),
-    "exponents all but free": replace(MUSTER, network=Network(deviation=3.0)),
+    "exponents drawn to 0 harder (0.03)": replace(MUSTER, network=Network(deviation=0.03)),
+    "exponents drawn to 0 less (0.3)": replace(MUSTER, network=Network(deviation=0.3)),
+    "exponents all but free (3)": replace(MUSTER, network=Network(deviation=3.0)),
 }
 FORMS = STEPS | VARIANTS
 """Each step keeps those before it; each variant is Muster's form but for the one thing named."""
@@ -95,8 +96,8 @@ def extrapolate(model: Model, of: Callable[[str], Model] | None = None) -> Held:
 
 
 def by_size(far: Held) -> dict[str, Errors]:
-    """What `extrapolate` returned, by the number of GPUs that was predicted."""
-    gpus = np.concatenate([[s.configuration.gpus for s in small_large(workload)[1]] for workload in WORKLOADS])
+    """What `extrapolate` returned, of some workloads or all, by the number of GPUs that was predicted."""
+    gpus = np.concatenate([[s.configuration.gpus for s in small_large(workload)[1]] for workload in far])
     errors = pooled(far)
     return {f"{low} to {high}": errors[(low <= gpus) & (gpus <= high)] for low, high in SIZES}
 
@@ -141,21 +142,27 @@ class Chosen:
     extrapolating: Errors
 
 
-def choose(interpolating: dict[str, Held], extrapolating: dict[str, Held]) -> dict[str, Chosen]:
-    """Of each workload, without having looked at it: by the sum of both median errors on the other three."""
+def cost(near: Held, far: Held) -> float:
+    """What a form is chosen by: the median error interpolating, and extrapolating the mean of the medians of all SIZES.
 
-    def cost(form: str, workload: str) -> float:
-        others = [other for other in WORKLOADS if other != workload]
-        return sum(
-            float(np.median(np.concatenate([held[form][other] for other in others])))
-            for held in (interpolating, extrapolating)
-        )
+    Sizes count alike, for how many runs each has is an accident of the data.
+    """
+    sizes = [float(np.median(errors)) for errors in by_size(far).values()]
+    return float(np.median(pooled(near))) + fmean(sizes)
 
+
+def choose(near: dict[str, Held], far: dict[str, Held]) -> dict[str, Chosen]:
+    """The form of each workload, without having looked at it: by its cost on the other three."""
     chosen = {}
     for workload in WORKLOADS:
-        form = min(interpolating, key=lambda form: cost(form, workload))
-        chosen[workload] = Chosen(form, interpolating[form][workload], extrapolating[form][workload])
+        costs = {form: cost(_without(workload, near[form]), _without(workload, far[form])) for form in near}
+        form = min(costs, key=costs.__getitem__)
+        chosen[workload] = Chosen(form, near[form][workload], far[form][workload])
     return chosen
+
+
+def _without(workload: str, held: Held) -> Held:
+    return {other: errors for other, errors in held.items() if other != workload}
 
 
 def known_network(workload: str) -> Model:

@@ -44,7 +44,7 @@ class Network:
     """What to expect of the congestion exponents, each with the same standard deviation."""
 
     expected: Mapping[Congestion, float] = field(default_factory=dict)
-    deviation: float = 0.3
+    deviation: float = 0.1
 
     @classmethod
     def learnt(cls, fits: "Sequence[CalibratedFit]", deviation: float = 0.1) -> "Network":
