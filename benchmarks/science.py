@@ -139,6 +139,8 @@ def _choice() -> Fields:
         "cost_used": f"{cost[used]:.2f}",
         "cost_first": f"{cost[rank[0]]:.2f}",
         "first": rank[0],
+        "yolo_measured": _percent(near[used]["yolov3"], 0.5),
+        "yolo_line": _percent(near["compute as a line"]["yolov3"], 0.5),
         "chosen": _table(
             ["workload", "form chosen from the others", "interpolating", "extrapolating"],
             [
@@ -161,13 +163,20 @@ def _choice() -> Fields:
 def _coverage() -> Fields:
     near = {w: held_out.coverage(w, extrapolating=False) for w in WORKLOADS}
     far = {w: held_out.coverage(w, extrapolating=True) for w in WORKLOADS}
-    cells = {w: [f"{100 * c.share:.0f} % (± {100 * c.reach:.0f} %)" for c in (near[w], far[w])] for w in WORKLOADS}
+    smallest = held_out.SIZES[-1][0]
+    largest = np.concatenate([c.inside[c.gpus >= smallest] for c in far.values()])
+    cells = {
+        w: [f"{100 * c.inside.mean():.0f} % (± {100 * np.median(c.reach):.0f} %)" for c in (near[w], far[w])]
+        for w in WORKLOADS
+    }
     return {
         "coverage": _table(
             ["workload", "interpolating", "extrapolating"], [[title, *cells[w]] for w, title in WORKLOADS.items()]
         ),
-        "coverage_near": f"{100 * np.mean([c.share for c in near.values()]):.0f}",
-        "coverage_far": f"{100 * np.mean([c.share for c in far.values()]):.0f}",
+        "coverage_near": f"{100 * np.mean([c.inside.mean() for c in near.values()]):.0f}",
+        "coverage_far": f"{100 * np.mean([c.inside.mean() for c in far.values()]):.0f}",
+        "coverage_largest": f"{100 * largest.mean():.0f}",
+        "largest": str(smallest),
     }
 
 

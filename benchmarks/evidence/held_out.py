@@ -178,21 +178,23 @@ def full_fit(workload: str) -> CalibratedFit:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of intervals meant to hold 90 %: the share of runs in them, and how far they reach on either side (median)."""
+    """Of intervals meant to hold 90 %: which runs they hold, of how many GPUs each, and their reach on either side."""
 
-    share: float
-    reach: float
+    inside: NDArray[np.bool_]
+    gpus: NDArray[np.int_]
+    reach: Errors
 
 
 def coverage(workload: str, *, extrapolating: bool) -> Coverage:
     """Of Muster's intervals around predictions of runs that it never saw."""
-    inside, reach = [], []
+    inside, gpus, reach = [], [], []
     for kept, tested in [small_large(workload)] if extrapolating else _folds(workload):
         low, centre, high = Interval.of(MUSTER, kept).predict([sample.configuration for sample in tested])
         measured = np.array([sample.iteration for sample in tested])
         inside.append((low <= measured) & (measured <= high))
+        gpus.append([sample.configuration.gpus for sample in tested])
         reach.append((high - low) / 2 / centre)
-    return Coverage(float(np.concatenate(inside).mean()), float(np.median(np.concatenate(reach))))
+    return Coverage(np.concatenate(inside), np.concatenate(gpus), np.concatenate(reach))
 
 
 Split = tuple[list[Sample], list[Sample]]
