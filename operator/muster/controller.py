@@ -133,7 +133,7 @@ class Controller:
             self._cache.put(JOBS, await self._client.get(JOBS, key.namespace, key.name))
         except NotFound:
             if job := self._cache.jobs.get(key, key.name):
-                self._cache.jobs.forget(key, key.name, job.uid)
+                self._cache.forget(JOBS, key, key.name, job.uid)
         except ApiError as error:
             _log.warning("job not read: %s", error)
 

@@ -101,18 +101,18 @@ class Actor:
         if left is not None and left["metadata"].get("deletionGracePeriodSeconds"):  # a kubelet ends it first
             self._cache.put(PODS, left)
         else:
-            self._cache.pods.forget(Key(job.namespace, job.name), action.name, action.uid)
+            self._cache.forget(PODS, Key(job.namespace, job.name), action.name, action.uid)
 
     async def _delete_service(self, job: Job, name: str) -> None:
         key = Key(job.namespace, job.name)
         service = self._cache.services.get(key, name)
         if service is not None and service.owner_uid == job.uid:
             await self._delete(SERVICES, job.namespace, name, service.uid)
-            self._cache.services.forget(key, name, service.uid)
+            self._cache.forget(SERVICES, key, name, service.uid)
 
     async def _delete_job(self, job: Job, uid: str) -> None:
         await self._delete(JOBS, job.namespace, job.name, uid)
-        self._cache.jobs.forget(Key(job.namespace, job.name), job.name, uid)
+        self._cache.forget(JOBS, Key(job.namespace, job.name), job.name, uid)
 
     async def _delete(
         self, resource: Resource, namespace: str, name: str, uid: str, grace_seconds: int | None = None

@@ -188,6 +188,11 @@ class Cache:
         if table.remove(raw):
             self._tell(resource, table.key(raw))
 
+    def forget(self, resource: Resource, key: Key, name: str, uid: str) -> None:
+        """Take out an object of a job that the server does not know any more."""
+        if self._tables[resource].forget(key, name, uid):
+            self._tell(resource, key)
+
     def end_listing(self, resource: Resource, version: int) -> None:
         """See `Table.end_listing`."""
         for key in self._tables[resource].end_listing(version):

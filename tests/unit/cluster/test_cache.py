@@ -183,3 +183,12 @@ def test_a_listing_of_one_job_prunes_that_job_alone(cache, news):
     assert phases(cache) == {"resnet-worker-1": "Pending"}
     assert len(cache.pods) == 2
     assert news == [KEY]
+
+
+def test_what_the_operator_deleted_itself_is_news_too(cache, news):
+    cache.put(JOBS, job())
+    cache.put(PODS, pod(0))
+    news.clear()
+    cache.forget(PODS, KEY, "resnet-worker-0", "pod-0")
+    assert phases(cache) == {}
+    assert news == [KEY]
