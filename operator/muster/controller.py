@@ -64,7 +64,11 @@ class Controller:
         start = time.monotonic()
         outcome = "error"
         try:
+            known = self._reports.get(key)
             await self._reconcile(key)
+            if self._reports.get(key) is not known:
+                # Used at once: in the queue behind others, whose reports push it out, it would be read again for ever.
+                await self._reconcile(key)
             self._queue.succeeded(key)
             outcome = "success"
         except Conflict as error:
