@@ -108,7 +108,7 @@ def _own_median(compute: int, watched: bool) -> float:
         environment = dict(os.environ)
         if watched:  # natural iterations without end: what a timed block does, and nothing else
             environment["PYTHONPATH"] = str(ROOT / "profiler" / "muster_profiler" / "inject" / "site")
-            settings = trial.Settings(directory=directory, warmup_steps=100_000, steps=0, memory_steps=0)
+            settings = trial.Settings(directory=directory, warmup_steps=100_000, settle=False, steps=0, memory_steps=0)
             environment[trial.SETTINGS] = settings.write()
         count = "2000" if not compute else str(6000 // compute // 5)
         command = [sys.executable, str(SCRIPTS / "known.py"), str(compute), "0", "0", count]
@@ -117,8 +117,8 @@ def _own_median(compute: int, watched: bool) -> float:
 
 
 def memory() -> list[dict[str, Any]]:
-    """The peak predicted for twice and eight times the largest measured batch, by the two lines of the phases and by one
-    line through the smallest batches, against the peak of a plain run."""
+    """The peak predicted for twice and eight times the largest measured batch, by the two lines of the phases and by
+    one line through the smallest batches, against the peak of a plain run."""
     report, _ = profile("convnet.py", "$(MUSTER_MINIBATCH)", candidates=(64, 128, 256), steps=5, warmup_steps=4)
     points = report["points"]
     rows = []
@@ -174,9 +174,8 @@ def _spin() -> None:
 @contextlib.contextmanager
 def load(wanted: bool) -> Iterator[None]:
     """Every core busy, if wanted."""
-    spinners = (
-        [multiprocessing.Process(target=_spin, daemon=True) for _ in range(os.cpu_count() or 1)] if wanted else []
-    )
+    count = (os.cpu_count() or 1) if wanted else 0
+    spinners = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(count)]
     for spinner in spinners:
         spinner.start()
     try:

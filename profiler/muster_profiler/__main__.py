@@ -72,17 +72,17 @@ def _parser() -> argparse.ArgumentParser:
         )
         front.add_argument(
             "--warmup-steps",
-            type=_count,
+            type=_count_or_none,
             metavar="N",
-            default=_default("WARMUP_STEPS", _count, None),
-            help="iterations before timing (default: until steady)",
+            default=_default("WARMUP_STEPS", _count_or_none, 0),
+            help="iterations before timing, at least (default: until steady)",
         )
         front.add_argument(
             "--steps",
             type=_count,
             metavar="N",
-            default=_default("STEPS", _count, None),
-            help="iterations timed of each kind (default: 20, and up to 100 while they still differ)",
+            default=_default("STEPS", _count, 20),
+            help="iterations timed of each kind (default: 20), and up to 5 times that while they still differ",
         )
         front.add_argument(
             "--deadline-seconds", type=_count, metavar="N", default=_default("DEADLINE_SECONDS", _count, 600)
@@ -95,6 +95,10 @@ def _parser() -> argparse.ArgumentParser:
 def _default(name: str, parse: Any, otherwise: Any) -> Any:
     text = os.environ.get("MUSTER_PROFILE_" + name)
     return parse(text) if text else otherwise
+
+
+def _count_or_none(text: str) -> int:
+    return 0 if text == "0" else _count(text)
 
 
 def _count(text: str) -> int:

@@ -218,10 +218,11 @@ class Agent:
         """Until three windows in a row agree within 5 %, or for two fifths of the time. A draining prefetch queue looks
         steady, so what can lie in it is skipped first."""
         settings = self.settings
-        if settings.warmup_steps is not None:
-            yield WARM, max(1, settings.warmup_steps - 3), 0
+        least = settings.warmup_steps - self.iterations
+        if not settings.settle:
+            yield WARM, max(1, least), 0
             return
-        yield WARM, self._prefetched() + 2, 0
+        yield WARM, max(self._prefetched() + 2, least), 0
         medians: list[float] = []
         while self._elapsed() < 0.4 * settings.seconds:
             yield WARM, WINDOW, 0

@@ -17,8 +17,8 @@ from muster_profiler.report import FORMAT
 DEFAULT_CANDIDATES = (16, 32, 64, 128)
 BUDGET_SECONDS = 60.0
 """For measuring all candidates; starting Python and building the model come on top."""
-STEPS, MOST_STEPS = 20, 100
-"""Iterations timed of each kind: at least, and at most while they still differ."""
+PATIENCE = 5
+"""Times the iterations asked for, while blocks of them still differ and there is time."""
 RESERVE_SECONDS = 3.0
 CLEARLY = 1.25
 """How far over the limit a predicted peak must be for the batch not to be tried."""
@@ -31,8 +31,8 @@ class Options:
     """What was asked for."""
 
     candidates: tuple[int, ...] | None = None
-    warmup_steps: int | None = None
-    steps: int | None = None
+    warmup_steps: int = 0
+    steps: int = 20
     deadline_seconds: float = 600.0
     forward: bool = True
 
@@ -128,8 +128,8 @@ class Profile:
         seconds = max(3.0, min(15.0, BUDGET_SECONDS / count, self._remaining() / (2 * left)))
         settings = {
             "warmup_steps": self.options.warmup_steps,
-            "steps": self.options.steps or STEPS,
-            "most_steps": self.options.steps or MOST_STEPS,
+            "steps": self.options.steps,
+            "most_steps": PATIENCE * self.options.steps,
             "seconds": seconds,
         }
         outcome = self._trial(mini_batch, left, settings)
@@ -137,9 +137,14 @@ class Profile:
         if result and result["ended"] == "early" and result["iterations"] >= SHORTEST and not _both(result):
             # The script is short: try once more, with blocks that its length allows.
             short = max(1, result["iterations"] // 6)
-            again = self._trial(
-                mini_batch, left, dict(settings, warmup_steps=short, block=min(3, short), steps=2 * short, most_steps=0)
-            )
+            fewer = {
+                "warmup_steps": short,
+                "settle": False,
+                "block": min(3, short),
+                "steps": 2 * short,
+                "most_steps": 0,
+            }
+            again = self._trial(mini_batch, left, dict(settings, **fewer))
             if again.results and _both(again.results[0]):
                 outcome, result = again, again.results[0]
             self._warn(
@@ -164,9 +169,8 @@ class Profile:
         directory = tempfile.mkdtemp(prefix="muster-profile-")
         try:
             arguments, environment = command.applied(self.arguments, self._environment(), mini_batch)
-            return process.run(
-                arguments, environment, trial.Settings(directory=directory, **settings), timeout, self.options.forward
-            )
+            told = trial.Settings(directory=directory, **settings)
+            return process.run(arguments, environment, told, timeout, self.options.forward, self._watch(mini_batch))
         except OSError as error:
             raise Problem(
                 "CommandNotFound",
@@ -174,6 +178,12 @@ class Profile:
             ) from error
         finally:
             shutil.rmtree(directory, ignore_errors=True)
+
+    def _watch(self, mini_batch: int | None) -> Callable[[dict[str, Any]], None]:
+        def watch(result: dict[str, Any]) -> None:
+            self.tell("progress", miniBatch=mini_batch, iterations=result["iterations"])
+
+        return watch
 
     def _environment(self) -> dict[str, str]:
         return {**command.TRACKERS, **self.environment, "PYTHONUNBUFFERED": "1"}

@@ -22,8 +22,10 @@ class Settings:
     """One trial, as its agent is told."""
 
     directory: str
-    warmup_steps: int | None = None
-    """Iterations before anything is timed. None: until the iteration time is steady."""
+    warmup_steps: int = 0
+    """Iterations before anything is timed, at least."""
+    settle: bool = True
+    """Whether to go on warming up until the iteration time is steady."""
     steps: int = 20
     """Iterations timed of each kind, natural and frozen."""
     most_steps: int = 0

@@ -143,7 +143,9 @@ class Script:
 def made(tmp_path):
     def made(device=None, **settings):
         device = device or Device()
-        agent = Agent(device, trial.Settings(directory=str(tmp_path), **{"warmup_steps": 6, **settings}))
+        agent = Agent(
+            device, trial.Settings(directory=str(tmp_path), **{"warmup_steps": 6, "settle": False, **settings})
+        )
         return Script(agent, device), lambda: trial.read_results(str(tmp_path))[0]
 
     return made
@@ -231,7 +233,7 @@ def test_what_was_prefetched_is_skipped_before_timing(made):
 
 def test_a_rank_that_follows_changes_over_where_the_leader_said_two_iterations_before(tmp_path):
     leader, follower = (Device(rank=rank, world=2) for rank in (0, 1))
-    settings = trial.Settings(directory=str(tmp_path), warmup_steps=6, steps=5, block=5)
+    settings = trial.Settings(directory=str(tmp_path), warmup_steps=6, settle=False, steps=5, block=5)
     scripts = [Script(Agent(device, settings), device) for device in (leader, follower)]
     batches = [script.batches() for script in scripts]
     modes = []

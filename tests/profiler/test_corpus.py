@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-QUICK = {"warmup_steps": 6, "steps": 4, "block": 2, "seconds": 20}
+QUICK = {"warmup_steps": 6, "settle": False, "steps": 4, "block": 2, "seconds": 20}
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def test_tied_weights_count_once_and_frozen_ones_are_listed_but_not_exchanged(zy
 
 def test_a_script_that_is_only_watched_computes_the_same_to_the_last_iteration(zygote):
     without = zygote.run("plain.py")
-    watched = zygote.run("plain.py", settings={"steps": 0, "warmup_steps": 6, "memory_steps": 50})
+    watched = zygote.run("plain.py", settings={"steps": 0, "warmup_steps": 6, "settle": False, "memory_steps": 50})
 
     assert watched.modes.count("memory") == 50
     assert watched.losses == without.losses[: len(watched.losses)]

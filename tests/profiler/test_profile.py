@@ -21,7 +21,7 @@ class Trials:
         self.outcomes, self.tried, self.settings, self.environments, self.timeouts = outcomes, [], [], [], []
         monkeypatch.setattr(process, "run", self.run)
 
-    def run(self, arguments, environment, settings, timeout, _forward):
+    def run(self, arguments, environment, settings, timeout, _forward, _watch):
         batch = environment.get("MUSTER_MINIBATCH")
         self.tried.append(arguments)
         self.environments.append(environment)
@@ -149,7 +149,7 @@ def test_a_short_script_is_run_again_with_blocks_that_it_is_long_enough_for(monk
 
     report, _ = profiled(candidates=(32,))
 
-    assert [(s.warmup_steps, s.block) for s in trials.settings] == [(None, 5), (3, 3)]
+    assert [(s.warmup_steps, s.block) for s in trials.settings] == [(0, 5), (3, 3)]
     assert report["points"][0]["overheadTime"]["medianNanoseconds"] == 10 * MS
     assert report["warnings"][0]["reason"] == "ScriptEndsEarly"
 
