@@ -13,8 +13,8 @@ from muster.api import labels
 from muster.api.inventory import Inventory, Node
 from muster.cluster import views
 from muster.cluster.client import CONFIG_MAPS, JOBS, NODES, PODS, QUOTAS, SERVICES, Object, Resource
-from muster.cluster.views import Child, Quota
-from muster.jobs.model import Job, Observed, Pod
+from muster.cluster.views import Child, PackedJob, Quota
+from muster.jobs.model import Observed, Pod
 
 V = TypeVar("V")
 
@@ -40,7 +40,7 @@ class _Entry(Generic[V]):
 class Table(Generic[V]):
     """The objects of one kind, by group (what they are looked up by) and name."""
 
-    def __init__(self, view: Callable[[Object, V | None], V | None], key: Callable[[Object], Key | None]) -> None:
+    def __init__(self, view: Callable[[Object], V | None], key: Callable[[Object], Key | None]) -> None:
         self._view = view
         self.key = key
         self._groups: dict[Key, dict[str, _Entry[V]]] = {}
@@ -62,7 +62,7 @@ class Table(Generic[V]):
                 self.untold.discard((group, name))
             if version <= known.version:
                 return False
-        view = self._view(raw, known.view if known else None)
+        view = self._view(raw)
         if view is None:
             return self._drop(group, name)
         self._groups.setdefault(group, {})[name] = _Entry(view, uid, version, self._listing)
@@ -155,12 +155,12 @@ class Cache:
 
     def __init__(self, changed: Callable[[Key], None]) -> None:
         self._changed = changed
-        self.jobs: Table[Job] = Table(views.job_view, _own_key)
-        self.pods: Table[Pod] = Table(lambda raw, _: views.pod_view(raw), _job_key)
-        self.services: Table[Child] = Table(lambda raw, _: views.child_view(raw), _job_key)
-        self.config_maps: Table[Child] = Table(lambda raw, _: views.child_view(raw), _job_key)
-        self.nodes: Table[Node] = Table(lambda raw, _: views.node_view(raw), lambda _: _CLUSTER)
-        self.quotas: Table[Quota] = Table(lambda raw, _: views.quota_view(raw), _namespace_key)
+        self.jobs: Table[PackedJob] = Table(views.packed_job, _own_key)
+        self.pods: Table[Pod] = Table(views.pod_view, _job_key)
+        self.services: Table[Child] = Table(views.child_view, _job_key)
+        self.config_maps: Table[Child] = Table(views.child_view, _job_key)
+        self.nodes: Table[Node] = Table(views.node_view, lambda _: _CLUSTER)
+        self.quotas: Table[Quota] = Table(views.quota_view, _namespace_key)
         self.nodes_known = False
         """Whether nodes may be read and have been listed."""
         self._tables: dict[Resource, Table[Any]] = {
@@ -216,9 +216,10 @@ class Cache:
 
     def observe(self, key: Key) -> Observed | None:
         """A snapshot of one job, without what only the controller remembers; None where the job is not known."""
-        job = self.jobs.get(key, key.name)
-        if job is None:
+        packed = self.jobs.get(key, key.name)
+        if packed is None:
             return None
+        job = packed.unpack()
         return Observed(
             job=job,
             pods=tuple(self.pods.group(key).values()),
