@@ -192,7 +192,7 @@ class TrainingJobStatus(Tolerant):
     replaced_pods: list[Annotated[str, Field(max_length=64)]] = Field(
         default_factory=list,
         max_length=64,
-        description="Uids of ended pods whose replacement is decided and counted, as long as they exist.",
+        description="Uids of the pods of this attempt that were last replaced alone: none is counted twice.",
     )
     workers: ReplicaStatus = Field(default_factory=ReplicaStatus)
     servers: ReplicaStatus = Field(default_factory=ReplicaStatus)

@@ -10,8 +10,10 @@ from muster.jobs.model import CreatePod, CreateService, Pod, Role
 from muster.jobs.objects import BadTemplate
 from muster.jobs.reasons import Reason, State
 
-_REPLACED_AT_ONCE = 64
-"""Single replacements that the status remembers; beyond it the attempt as a whole starts anew."""
+_REMEMBERED = 64
+"""Uids of replaced pods in the status: the last ones, since a cache that lags may still show a pod that is gone."""
+_REPLACED_AT_ONCE = 32
+"""More failures at once than these start the attempt as a whole anew."""
 
 
 def success(draft: Draft) -> bool:
@@ -50,8 +52,7 @@ def step(draft: Draft) -> None:
 def _failures(draft: Draft, planned: tuple[Member, ...], done: frozenset[Member]) -> bool:
     """Whether a failure has ended the attempt, or the job."""
     alone = contracts.replaceable(draft.spec.framework)
-    remembered = [uid for uid in draft.status.replaced_pods if any(uid == pod.uid for pod in draft.children.own)]
-    draft.set(replaced_pods=remembered)
+    remembered = draft.status.replaced_pods
     found: list[tuple[Member, Failure]] = []
     for member in planned:
         pod = draft.children.current.get(member)
@@ -60,7 +61,7 @@ def _failures(draft: Draft, planned: tuple[Member, ...], done: frozenset[Member]
             found.append((member, failure))
     if not found:
         return False
-    if all(member.role in alone for member, _ in found) and len(remembered) + len(found) <= _REPLACED_AT_ONCE:
+    if all(member.role in alone for member, _ in found) and len(found) <= _REPLACED_AT_ONCE:
         return _replace(draft, found)
     _start_over(draft, [failure for _, failure in found])
     return True
@@ -116,12 +117,13 @@ def _start_over(draft: Draft, found: list[Failure]) -> None:
 
 
 def _replace(draft: Draft, found: list[tuple[Member, Failure]]) -> bool:
-    """Replaces single pods. Their uids are remembered until they are gone, so that none is counted twice."""
+    """Replaces single pods. Their uids are remembered, so that none is counted twice."""
     cause = _cause([failure for _, failure in found])
     if not draft.restart(cause):
         return True
     failed = [draft.children.current[member] for member, _ in found if member in draft.children.current]
-    draft.set(replaced_pods=[*draft.status.replaced_pods, *(pod.uid for pod in failed)])
+    replaced = [*draft.status.replaced_pods, *(pod.uid for pod in failed)]
+    draft.set(replaced_pods=replaced[-_REMEMBERED:])
     draft.condition(ConditionType.PODS_READY, "False", cause.reason, f"{cause.message}; it alone is made again")
     for pod in failed:
         draft.delete(pod)
