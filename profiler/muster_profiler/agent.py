@@ -51,6 +51,8 @@ class Agent:
         self.begin: Any = None
         self.first: float | None = None
         self.own = 0
+        self.waits: list[float] = []
+        self.drain = False
         self.collate, self.updates = 0, []  # type: int, list[tuple[Any, Any]]
         self.collates: list[int] = []
         self.cache: dict[int, list[Any]] = {}
@@ -87,10 +89,23 @@ class Agent:
             batch = self.framework.again(kept[self.turn % len(kept)], self.mode == RESIDENT)
             self.own += time.perf_counter_ns() - began
             return batch
+        if self.drain:
+            self._drain(source, produce)
+        began = time.perf_counter_ns()
         batch = produce()
         if self.mode == WARM and self.begin is not None and self.settings.steps:
+            self.waits.append((time.perf_counter_ns() - began) / 1e9)
             self._keep(source, batch)
         return batch
+
+    def _drain(self, source: Source, produce: Callable[[], Any]) -> None:
+        """Throw away what workers loaded ahead while the loader was frozen, if before it they could not keep up: else
+        the script would live on a store that it never has."""
+        self.drain = False
+        waited, iteration = statistics.median(self.waits[-WINDOW:] or [0.0]), statistics.median(self._recent(WINDOW))
+        if waited > 0.05 * iteration:
+            for _ in range(source.prefetched):
+                produce()
 
     def collated(self, nanoseconds: int) -> None:
         self.collate += nanoseconds
@@ -191,6 +206,7 @@ class Agent:
                 self.upcoming.append((int(start), mode, int(dropped)))
 
     def _enter(self, mode: str, dropped: int) -> None:
+        self.drain = mode == NATURAL and self.mode in (FROZEN, RESIDENT) and self._prefetched() > 0
         self.mode, self.dropped, self.in_block = mode, dropped, 0
         self.block += 1
         if mode == STOP:

@@ -16,7 +16,7 @@ MARGIN, SAFETY = 0.03, 0.02
 def point(mini_batch: int, outcome: Outcome) -> tuple[dict[str, Any], Failure | None]:
     """The point, and why it has no times if it has none."""
     result = outcome.results[0] if outcome.results else None
-    cycles = Cycles(result["cycles"]) if result else Cycles([])
+    cycles = Cycles(result["cycles"], result["loaderWorkers"]) if result else Cycles([])
     compute = cycles.compute()
     failed = outcome.over_limit or (
         result is not None and (result["ended"] == "crashed" or result["memory"].get("outOfMemory", 0))

@@ -44,7 +44,8 @@ class Cycles:
     """The iterations of one trial that count: those with the usual number of fetches (no evaluation in between, no
     skipped step), after each switch's first ones were dropped."""
 
-    def __init__(self, cycles: Sequence[Cycle]) -> None:
+    def __init__(self, cycles: Sequence[Cycle], workers: int = 0) -> None:
+        self.bursty = workers > 1
         usual = collections.Counter(cycle[4] for cycle in cycles).most_common(1)
         self.fetches = usual[0][0] if usual else 0
         self.cycles = [cycle for cycle in cycles if cycle[4] == self.fetches]
@@ -91,7 +92,9 @@ class Cycles:
             return None
         base = statistics.median(below)
         differences = [max(0.0, value - base) for value in above]
-        middle = max(0.0, statistics.median(above) - base)
+        # Several workers deliver in bursts: some iterations wait long, others not at all. Only a mean sees both.
+        usual = statistics.median([statistics.mean(block) for block in self.blocks(more)] if self.bursty else above)
+        middle = max(0.0, usual - base)
         low, high = _interval(self.blocks(more), self.blocks(less))
         return dict(
             summarise(differences, (low, high)),
