@@ -11,7 +11,6 @@ step() {
 step "ruff check" $bin/ruff check --quiet .
 step "ruff format" $bin/ruff format --check --quiet .
 step "types" $bin/mypy
-step "types of the profiler" $bin/mypy --no-namespace-packages profiler/muster_profiler
-step "layers" env PYTHONPATH=operator:profiler $bin/lint-imports --no-timing
+step "layers" env PYTHONPATH=operator:profiler $bin/lint-imports
 step "unit tests" $bin/pytest -q tests/unit "$@"
 [ ${#failed[@]} -eq 0 ] || { printf 'failed: %s\n' "${failed[*]}" >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""`make demo-cluster`: the parameter-server example on kind, from nothing to Complete, with the commands that a user would type."""
+"""`make demo-cluster`: the parameter-server example on kind, to Complete, with the commands that a user types."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def main() -> None:
     chart = ("upgrade", "--install", "muster", "charts/muster", "--namespace", "muster-system", "--create-namespace")
     values = (
         "--set",
-        "image.repository=muster-operator,image.tag=dev,profiler.image.repository=muster-profiler,profiler.image.tag=dev",
+        "image.tag=dev,profiler.image.tag=dev",
     )
     print(f"\n$ helm {' '.join(chart)} {' '.join(values)} --wait", flush=True)
     subprocess.run(cluster.command("helm", *chart, *values, "--wait"), check=True, cwd=ROOT)

@@ -6,7 +6,7 @@ from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 from muster.api.status import ConditionType, TrainingJobStatus
 
-disable_created_metrics()  # a series more for each counter, that nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call] # a series more for each counter, that nobody reads
 
 _MINUTES = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 3600)
 _STEP = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)

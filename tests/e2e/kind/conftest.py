@@ -28,8 +28,8 @@ def install(kind_cluster: Any) -> Callable[..., None]:
                 OPERATOR_NAMESPACE,
                 "--create-namespace",
             ),
-            *("--set", "image.repository=muster-operator,image.tag=dev"),
-            *("--set", "profiler.image.repository=muster-profiler,profiler.image.tag=dev"),
+            *("--set", "image.tag=dev"),
+            *("--set", "profiler.image.tag=dev"),
             *("--wait", "--timeout", "3m", *extra),
         )
 
