@@ -157,8 +157,16 @@ class Single(Strict):
     template: PodTemplate
 
 
+class Overlap(StrEnum):
+    """What an exchange of parameters hides behind: all compute, the backward pass alone, or nothing."""
+
+    FULL = "Full"
+    BACKWARD = "Backward"
+    NONE = "None"
+
+
 class Network(Strict):
-    """What is not given here is measured while profiling. Per second, per node and direction."""
+    """The network between workers and servers. Bandwidths are per second, per node and direction."""
 
     server_bandwidth: Bandwidth | None = Field(
         None, description="Of a parameter server's node: 10Gbit, 1250MB, 1.25GB or 1.25GiB, per second."
@@ -166,6 +174,14 @@ class Network(Strict):
     worker_bandwidth: Bandwidth | None = Field(None, description="Of a worker's node, in the same units.")
     latency_microseconds: Integer | None = Field(
         None, ge=0, le=10_000_000, description="Between a worker and a server, one way."
+    )
+    overlap: Overlap = Field(
+        Overlap.FULL,
+        description="What the exchange hides behind. Full: all compute, as where parameters may be one step stale. "
+        "Backward: gradients leave layer by layer. None: the script exchanges after it has computed.",
+    )
+    local_aggregation: bool = Field(
+        True, description="The GPUs of one worker add up their gradients before they send them."
     )
 
 

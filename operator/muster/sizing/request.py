@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from muster.api.bandwidth import bytes_per_second
-from muster.api.job import Framework, Scaling, TrainingJobSpec, Workspace
-from muster.sizing.overlap import WHOLE_ITERATION
+from muster.api.job import Framework, Overlap, Scaling, TrainingJobSpec, Workspace
+from muster.sizing.overlap import BACKWARD_PASS, NOTHING, WHOLE_ITERATION
+
+_WINDOWS = {Overlap.FULL: WHOLE_ITERATION, Overlap.BACKWARD: BACKWARD_PASS, Overlap.NONE: NOTHING}
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Limits:
             worker_bandwidth=bytes_per_second(worker) if worker else None,
             latency_seconds=None if latency is None else latency / 1e6,
             workspace=spec.convolution.workspace,
+            local_aggregation=network.local_aggregation,
+            overlap=_WINDOWS[network.overlap],
         )
 
 
