@@ -57,6 +57,17 @@ def reopen(draft: Draft) -> bool:
     return True
 
 
+def _settled(draft: Draft) -> bool:
+    """Whether a pod whose training container has ended, but which still runs, does so because of a sidecar: it holds
+    what it was given and has to go. Right after the end it may only be that the kubelet tells of the container before
+    it tells of the pod; deleting it then would take its log away.
+    """
+    until = (draft.status.completion_time or draft.now) + draft.settings.settle
+    if draft.now < until:
+        draft.wake(until)
+    return draft.now >= until
+
+
 def clean(draft: Draft) -> None:
     """What a job that is over leaves behind, and for how long. Safe to be repeated, so also what is done after a death
     in between.
@@ -72,8 +83,7 @@ def clean(draft: Draft) -> None:
         return
     for pod in draft.children.own:
         ended = failures.done(pod) or failures.failed(pod)
-        # A pod whose sidecar runs on is not ended: it still holds what it was given.
-        if policy == CleanPodPolicy.ALL or not ended or pod.phase in ("Pending", "Running"):
+        if policy == CleanPodPolicy.ALL or not ended or (pod.phase in ("Pending", "Running") and _settled(draft)):
             draft.delete(pod)
     counts.clear(draft, keep_completed=True)
     if draft.job.name in draft.observed.services:

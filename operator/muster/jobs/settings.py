@@ -34,5 +34,7 @@ class Settings:
     """Between two tries of what a quota or a webhook refused, or of a report that could not be read."""
     overdue: timedelta = timedelta(minutes=5)
     """A deleted pod that still exists this long after its grace is removed by force: its node is gone."""
+    settle: timedelta = timedelta(seconds=5)
+    """Between a job's end and the end of what still runs beside its training containers."""
     resize_retry: timedelta = timedelta(minutes=5)
     """Between two looks at a cluster that is too small for the plan."""

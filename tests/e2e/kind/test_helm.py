@@ -29,8 +29,12 @@ def test_uninstall_leaves_nothing_but_the_crd(installed: Any, cluster: Namespace
     cluster.wait_for("orphan", "Complete")
     installed.helm("uninstall", RELEASE, "--namespace", OPERATOR_NAMESPACE, "--wait")
     kinds = "deployments,replicasets,pods,services,serviceaccounts,roles,rolebindings,configmaps,leases,networkpolicies"
-    left = installed.kubectl("-n", OPERATOR_NAMESPACE, "get", kinds, "-o", "name").split()
-    assert [thing for thing in left if "default" not in thing and "kube-root-ca.crt" not in thing] == []
+
+    def left() -> list[str]:
+        names = installed.kubectl("-n", OPERATOR_NAMESPACE, "get", kinds, "-o", "name").split()
+        return [name for name in names if name not in ("serviceaccount/default", "configmap/kube-root-ca.crt")]
+
+    cluster.eventually("nothing left of the release", lambda: not left())
     cluster_wide = installed.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").split()
     assert [thing for thing in cluster_wide if "muster" in thing] == []
     assert "trainingjobs.muster.dev" in installed.kubectl("get", "crd", "-o", "name")

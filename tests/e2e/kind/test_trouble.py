@@ -1,5 +1,6 @@
 """What goes wrong on a real cluster, and what the user then reads."""
 
+import re
 from collections.abc import Callable
 
 from support.jobs import job, template
@@ -23,8 +24,7 @@ def test_a_script_that_crashes_fails_its_job_with_the_exit_code(cluster: Namespa
     cluster.apply(job("crash", "echo no such data set >&2; exit 7"))
     cluster.wait_for("crash", "Failed")
     failed = cluster.condition("crash", "Failed")
-    assert "exit code 7" in failed["message"] or "code 7" in failed["message"]
-    assert "crash-worker-" in failed["message"]
+    assert re.search(r"crash-worker-\d exited with 7: no such data set", failed["message"])
     assert cluster.status("crash")["completionTime"]
 
 
@@ -94,6 +94,8 @@ def test_the_operator_killed_while_training_makes_no_second_pod(
     before = uids(cluster, "steadfast", "worker")
     kill_operator()
     cluster.wait_for("steadfast", "Complete", 180)
-    assert uids(cluster, "steadfast", "worker") == before
+    left = uids(cluster, "steadfast", "worker")
+    assert left["steadfast-worker-0"] == before["steadfast-worker-0"]
+    assert left.items() <= before.items(), "a worker was made anew"
     assert cluster.status("steadfast")["restarts"] == 0
     cluster.eventually("servers removed", lambda: not cluster.pods("steadfast", "server"), 30)

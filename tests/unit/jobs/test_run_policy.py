@@ -221,8 +221,20 @@ def test_c15_the_training_container_decides_not_a_sidecar() -> None:
     world.exit("job-worker-0", 0, phase="Running")
     world.settle()
     assert world.says(Is.COMPLETE) == ("True", "Succeeded")
-    world.tick()
+    world.tick(5)
+    world.settle()
     assert "job-worker-0" not in world.pods  # Its sidecar would have held the GPU.
+
+
+def test_a_pod_of_which_only_the_container_is_told_to_have_ended_keeps_its_log() -> None:
+    world = World(spec=spec(2, None)).running()
+    world.exit("job-worker-0", 0, phase="Running")
+    world.settle()
+    assert world.says(Is.COMPLETE) == ("True", "Succeeded")
+    world.exit("job-worker-0", 0, phase="Succeeded")
+    world.tick(5)
+    world.settle()
+    assert "job-worker-0" in world.pods
 
 
 def test_a_sidecar_that_fails_after_the_training_container_is_done_fails_nothing() -> None:
