@@ -223,6 +223,7 @@ def test_c15_the_training_container_decides_not_a_sidecar() -> None:
     assert world.says(Is.COMPLETE) == ("True", "Succeeded")
     world.tick(5)
     world.settle()
+    world.tick()
     assert "job-worker-0" not in world.pods  # Its sidecar would have held the GPU.
 
 
