@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import Any
 
-from muster_profiler import profile, progress, report
+from muster_profiler import network, profile, progress, report
 from muster_profiler.failures import OUT_OF_MEMORY, Problem
 
 ENDED_EARLY = "the profile was ended from outside before its first result"
@@ -19,6 +19,9 @@ KILLED = "the container was killed while this mini-batch was profiled: most like
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0 reported, 1 no report, 2 wrong usage."""
     asked = _parser().parse_args(arguments)
+    if asked.front == "peer":
+        network.serve(asked.port, asked.seconds)
+        return 0
     command = asked.command[1:] if asked.command[:1] == ["--"] else asked.command
     if not command:
         print("muster-profile: give the training command after --, like `run -- python train.py`", file=sys.stderr)
@@ -89,6 +92,9 @@ def _parser() -> argparse.ArgumentParser:
         )
         front.add_argument("--progress", choices=sorted(progress.WAYS), default="plain")
         front.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+    peer = fronts.add_parser("peer", help="the other end of the network measurement")
+    peer.add_argument("--port", type=_count, metavar="N", required=True)
+    peer.add_argument("--seconds", type=_count, metavar="N", default=3600, help="then it ends by itself")
     return parser
 
 

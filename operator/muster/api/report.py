@@ -149,7 +149,16 @@ class Rate(Tolerant):
     streams: int = Field(ge=1, le=64)
     up_bytes_per_second: int = Field(ge=1, le=10**14)
     down_bytes_per_second: int = Field(ge=1, le=10**14)
-    both_bytes_per_second: int | None = Field(None, ge=1, le=10**14)
+    both_bytes_per_second: int | None = Field(
+        None, ge=1, le=10**14, description="Up and down at the same time, added up."
+    )
+
+
+class Latency(Tolerant):
+    """Of one message of that size: half a round trip, with the message's own transfer."""
+
+    bytes: Bytes
+    nanoseconds: Nanoseconds
 
 
 class NetworkMeasurement(Tolerant):
@@ -157,7 +166,8 @@ class NetworkMeasurement(Tolerant):
 
     rates: Annotated[list[Rate], Field(max_length=8)] = Field(default_factory=list)
     fan_in_bytes_per_second: int | None = Field(None, ge=1, le=10**14)
-    latency_nanoseconds: Nanoseconds | None = None
+    latency_nanoseconds: Nanoseconds | None = Field(None, description="Of the smallest message that was measured.")
+    latencies: Annotated[list[Latency], Field(max_length=16)] = Field(default_factory=list)
 
 
 class ReportWarning(Tolerant):
