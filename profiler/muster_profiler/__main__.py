@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         warmup_steps=asked.warmup_steps,
         steps=asked.steps,
         deadline_seconds=asked.deadline_seconds,
+        peer=asked.peer,
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MUSTER_PROFILE_")}
     run = profile.Profile(command, environment, options, progress.WAYS[asked.progress], _note(asked.termination_log))
@@ -89,6 +90,12 @@ def _parser() -> argparse.ArgumentParser:
         )
         front.add_argument(
             "--deadline-seconds", type=_count, metavar="N", default=_default("DEADLINE_SECONDS", _count, 600)
+        )
+        front.add_argument(
+            "--peer",
+            metavar="HOST:PORT",
+            default=os.environ.get("MUSTER_PROFILE_PEER"),
+            help="also measure the network against what `peer` serves there",
         )
         front.add_argument("--progress", choices=sorted(progress.WAYS), default="plain")
         front.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")

@@ -29,6 +29,8 @@ ORDER_BYTES = 256
 LONGEST_SECONDS = 10.0
 """Of one order: a peer obeys nothing longer."""
 MOST_CONNECTIONS = 32
+DURATION_SECONDS = 10.0
+"""What `measure` takes at most beside its patience, on a link that answers."""
 
 
 class Unreachable(Exception):

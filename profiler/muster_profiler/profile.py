@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 
-from muster_profiler import command, memory, process, trial
+from muster_profiler import command, memory, network, process, trial
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
 from muster_profiler.points import point
 from muster_profiler.progress import Tell
@@ -20,6 +20,8 @@ BUDGET_SECONDS = 60.0
 PATIENCE = 5
 """Times the iterations asked for, while blocks of them still differ and there is time."""
 RESERVE_SECONDS = 3.0
+PEER_SECONDS = 20.0
+"""How long a peer is waited for after the trials, during which it had time to start."""
 CLEARLY = 1.25
 """How far over the limit a predicted peak must be for the batch not to be tried."""
 SHORTEST = 6
@@ -35,6 +37,8 @@ class Options:
     steps: int = 20
     deadline_seconds: float = 600.0
     forward: bool = True
+    peer: str | None = None
+    """host:port of what the network is measured against."""
 
 
 @dataclass
@@ -51,6 +55,7 @@ class Profile:
     last: dict[str, Any] | None = None
     failures: list[Failure] = field(default_factory=list)
     durations: list[float] = field(default_factory=list)
+    network: dict[str, Any] | None = None
 
     def run(self) -> dict[str, Any]:
         """Profile all candidates.
@@ -76,6 +81,8 @@ class Profile:
             self._candidate(mini_batch, left, len(candidates))
         if not self.last or not any("computeTime" in p for p in self.points):
             raise self._problem()
+        if self.options.peer:
+            self._measure_network(self.options.peer)
         self.tell("end", seconds=time.monotonic() - self.began)
         return self.report()
 
@@ -92,7 +99,19 @@ class Profile:
             "miniBatchApplied": self.applies,
             "warnings": list(warnings.values())[:32],
             "environment": self.last["environment"],
+            **({"network": self.network} if self.network else {}),
         }
+
+    def _measure_network(self, peer: str) -> None:
+        patience = min(PEER_SECONDS, self._remaining() - network.DURATION_SECONDS)
+        if patience <= 0:
+            self._warn("NetworkNotMeasured", "The deadline left no time to measure the network.")
+            return
+        self.tell("network", peer=peer)
+        try:
+            self.network = network.measure(peer, patience)
+        except network.Unreachable as error:
+            self._warn("NetworkNotMeasured", "The network was not measured: %s." % error)
 
     def _candidates(self) -> list[int]:
         return sorted(set(self.options.candidates or DEFAULT_CANDIDATES))[:16]

@@ -43,6 +43,8 @@ def _sentence(event: str, facts: dict[str, Any]) -> str | None:
         )
     if event == "trial" and state == "failed":
         return "%s: %s" % (batch, facts["problem"])
+    if event == "network":
+        return "measuring the network against %s" % facts["peer"]
     if event == "end":
         return "done in %.0f s" % facts["seconds"]
     return None

@@ -113,8 +113,13 @@ def _peak_only(report: dict[str, Any]) -> None:
             }
 
 
+def _latency_only(report: dict[str, Any]) -> None:
+    report.get("network", {}).pop("latencies", None)
+
+
 _REDUCTIONS = (
-    _without("convolutions"),
+    _without("convolutions", "convolutionTrials"),
+    _latency_only,
     _largest_tensor_only,
     _without("environment"),
     _points_without("overheadParts"),

@@ -42,12 +42,16 @@ class LifeOfAJob(RuleBasedStateMachine):
         framework=st.sampled_from(["Generic", "PyTorch", "MXNet", "TensorFlow"]),
         suspend=st.booleans(),
         from_config_map=st.booleans(),
+        measured=st.booleans(),
     )
-    def begin(self, from_config_map: bool, suspend: bool, limit: int, clean: str, **fields: Any) -> None:
+    def begin(
+        self, from_config_map: bool, measured: bool, suspend: bool, limit: int, clean: str, **fields: Any
+    ) -> None:
         policy = {"backoffLimit": limit, "cleanPodPolicy": clean, "suspend": suspend}
         profile = {"from": "ConfigMap", "configMapName": "old"} if from_config_map else {}
         workers, servers = fields.pop("workers"), fields.pop("servers")
         fields["successPolicy"] = fields.pop("success")
+        fields |= {"network": {}} if measured else {}
         self.world = World(spec=spec(workers, servers, runPolicy=policy, profile=profile, **fields))
         if from_config_map:
             self.world.config_maps["old"] = {}
@@ -125,6 +129,10 @@ class LifeOfAJob(RuleBasedStateMachine):
         if role == "profiler":
             assert world.status.profile is None, "profiled twice"
             return
+        if role == "peer":
+            assert world.status.profile is None, "a peer without a profile"
+            assert "job" in world.services, "a peer that has no address"
+            return
         assert world.status.plan is not None, "the plan comes before its pods"
         assert "job" in world.services, "services come before pods"
         assert attempt == world.status.attempt
@@ -191,7 +199,7 @@ class LifeOfAJob(RuleBasedStateMachine):
     # What always holds.
 
     def _training_pods(self) -> list[Pod]:
-        return [pod for pod in self.world.pods.values() if pod.role != Role.PROFILER]
+        return [pod for pod in self.world.pods.values() if pod.role not in (Role.PROFILER, Role.PEER)]
 
     @invariant()
     def never_more_pods_than_planned(self) -> None:
@@ -230,6 +238,10 @@ class LifeOfAJob(RuleBasedStateMachine):
                 if not world.pods[name].termination:
                     world.exit(name)
         assert world.status.completion_time, f"never ends: {world.status.state}"
+        for _ in range(3):
+            self._pass(world.observe(), None)
+            world.tick(400)
+        assert not [pod for pod in world.pods.values() if pod.role == Role.PEER], "a peer outlives the profile"
         event(f"{world.status.state} after {min(world.status.attempt, 4)} attempts")
 
 

@@ -53,7 +53,8 @@ def template(
 def spec(workers: int | None = 3, servers: int | None = 2, **fields: Any) -> TrainingJobSpec:
     """A job's spec; without servers an all-reduce job."""
     worker = {"template": template()} | ({"replicas": workers} if workers else {})
-    body: dict[str, Any] = {"goal": {"efficiencyPercent": 50}, "worker": worker}
+    network = {"serverBandwidth": "1GB", "workerBandwidth": "1GB"}  # Given: so there is no peer pod.
+    body: dict[str, Any] = {"goal": {"efficiencyPercent": 50}, "worker": worker, "network": network}
     if servers is not None:
         body["server"] = {"template": template(gpus=0), "replicas": servers}
     return TrainingJobSpec.model_validate(body | fields)

@@ -10,8 +10,9 @@ import threading
 import uuid
 
 import pytest
-from muster.api.report import NetworkMeasurement
-from muster_profiler import network
+from muster.api.report import NetworkMeasurement, Report
+from muster_profiler import network, process, profile, progress
+from profiler.canned import outcome, result
 from profiler.conftest import PROFILER, PYTHON
 
 PORT = 2222
@@ -151,3 +152,42 @@ def test_a_link_of_a_set_rate_is_measured_within_ten_percent():
         assert rate["downBytesPerSecond"] == pytest.approx(set_rate, rel=0.1)
         assert rate["bothBytesPerSecond"] == pytest.approx(2 * set_rate, rel=0.2), "full duplex"
     assert found["fanInBytesPerSecond"] == pytest.approx(set_rate, rel=0.1)
+
+
+def profiled(monkeypatch, measure, **options):
+    monkeypatch.setattr(process, "run", lambda *_: outcome(result()))
+    monkeypatch.setattr(network, "measure", measure)
+    return profile.Profile(["train"], {}, profile.Options(peer="peer:2222", **options), progress.none).run()
+
+
+def test_the_network_is_in_the_report(monkeypatch):
+    measured = {"rates": [{"streams": 1, "upBytesPerSecond": 7, "downBytesPerSecond": 8}], "fanInBytesPerSecond": 7}
+
+    found = profiled(monkeypatch, lambda *_: measured)
+
+    assert Report.model_validate(found).network == NetworkMeasurement.model_validate(measured)
+
+
+def test_without_its_peer_a_profile_is_whole_and_says_what_is_missing(monkeypatch):
+    def unreachable(address, patience):
+        raise network.Unreachable(f"no peer answered at {address}")
+
+    found = profiled(monkeypatch, unreachable)
+
+    assert "network" not in found
+    assert found["points"][0]["fits"]
+    assert [w["message"] for w in found["warnings"] if w["reason"] == "NetworkNotMeasured"] == [
+        "The network was not measured: no peer answered at peer:2222."
+    ]
+
+
+def test_near_the_deadline_the_network_is_left_out(monkeypatch):
+    found = profiled(monkeypatch, lambda *_: pytest.fail("no time for it"), deadline_seconds=12)
+
+    assert [w["reason"] for w in found["warnings"]] == ["NetworkNotMeasured"]
+
+
+def test_the_wrapper_in_the_image_serves_as_a_peer():
+    wrapper = PROFILER / "muster_profiler" / "inject" / "muster-profile"
+
+    subprocess.run(["/bin/sh", str(wrapper), "--peer", "--port", "23457", "--seconds", "1"], check=True, timeout=60)

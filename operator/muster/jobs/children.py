@@ -14,6 +14,8 @@ class Children:
     """`current` is the present attempt's, `old` of earlier ones, `foreign` (by name) somebody else's or an earlier
     job's.
 
+    `peer` is the profiling pod's, whatever the try.
+
     `ahead`: there are pods of a later attempt than the status knows. The status that was read is stale, and nothing
     may be decided on it.
     """
@@ -23,10 +25,11 @@ class Children:
     old: tuple[Pod, ...]
     foreign: dict[str, Pod]
     ahead: bool
+    peer: Pod | None = None
 
     @property
     def own(self) -> tuple[Pod, ...]:
-        """Every pod of this job."""
+        """Every pod of this job, but for the peer, which is gone when the profile is."""
         return (*((self.profiler,) if self.profiler else ()), *self.current.values(), *self.old)
 
 
@@ -40,13 +43,16 @@ def sort(observed: Observed, status: TrainingJobStatus, now: datetime, settings:
     them.
     """
     job, profiler, current, old, foreign, ahead = observed.job, None, {}, [], {}, False
+    peer: Pod | None = None
     for pod in observed.pods:
         if pod.owner_uid != job.uid:
             foreign[pod.name] = pod
             continue
         if pod.role is None or pod.name != pod_name(job.name, Member(pod.role, pod.index)):
             continue
-        if pod.role == Role.PROFILER:
+        if pod.role == Role.PEER:
+            peer = pod
+        elif pod.role == Role.PROFILER:
             # A profile that is done keeps its pod, whose log is the report.
             if status.profile or pod.attempt >= tries(status):
                 profiler = pod
@@ -58,4 +64,4 @@ def sort(observed: Observed, status: TrainingJobStatus, now: datetime, settings:
             old.append(pod)
         else:
             ahead = True
-    return Children(profiler, current, tuple(old), foreign, ahead)
+    return Children(profiler, current, tuple(old), foreign, ahead, peer)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from muster.api.job import CleanPodPolicy, Mode
 from muster.api.status import ConditionType
-from muster.jobs import counts, failures
+from muster.jobs import counts, failures, peer
 from muster.jobs.draft import Draft
 from muster.jobs.model import DeleteJob, DeleteService
 from muster.jobs.reasons import Reason, State
@@ -72,6 +72,7 @@ def clean(draft: Draft) -> None:
     """What a job that is over leaves behind, and for how long. Safe to be repeated, so also what is done after a death
     in between.
     """
+    peer.tend(draft)
     policy, ttl = draft.spec.run_policy.clean_pod_policy, draft.spec.run_policy.ttl_seconds_after_finished
     if ttl is not None and draft.status.completion_time is not None:
         until = draft.status.completion_time + timedelta(seconds=ttl)

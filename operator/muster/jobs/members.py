@@ -22,6 +22,7 @@ class Member:
 
 
 PROFILER = Member(Role.PROFILER, 0)
+PEER = Member(Role.PEER, 0)
 
 
 def pod_name(job: str, member: Member) -> str:

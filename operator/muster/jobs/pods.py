@@ -66,7 +66,7 @@ def pod(job: Job, spec: TrainingJobSpec, plan: Plan, attempt: int, member: Membe
     container = training_container(body, template)
     gpus = template.gpus
     if member.role == Role.SCHEDULER:
-        _without_gpus(container)
+        without_gpus(container)
         gpus = 0
     env = contracts.environment(spec.framework, member, cluster, attempt, plan)
     if not gpus:
@@ -80,7 +80,8 @@ def pod(job: Job, spec: TrainingJobSpec, plan: Plan, attempt: int, member: Membe
     return body
 
 
-def _without_gpus(container: dict[str, Any]) -> None:
+def without_gpus(container: dict[str, Any]) -> None:
+    """Takes the GPUs from what a container asks for."""
     for amounts in (container.get("resources") or {}).values():
         if isinstance(amounts, dict):
             amounts.pop(labels.GPU_RESOURCE, None)

@@ -6,7 +6,7 @@ from muster import sizing
 from muster.api.job import ProfileSource
 from muster.api.report import Report
 from muster.api.status import Choice, ConditionType, Plan
-from muster.jobs import children, failures, profiling_pod, reports
+from muster.jobs import children, failures, peer, profiling_pod, reports
 from muster.jobs.draft import Draft, digest
 from muster.jobs.members import PROFILER, pod_name
 from muster.jobs.model import CreatePod, Pod, ReadReport, ReportProblem
@@ -22,6 +22,7 @@ _SLACK = timedelta(seconds=30)
 
 def step(draft: Draft) -> bool:
     """Whether the plan stands; if not, what brings it nearer is in the draft, or the job has failed."""
+    peer.tend(draft)
     underway = draft.children.current or draft.status.attempt_start_time is not None
     if draft.status.plan is not None and (underway or draft.status.planned_for == digest(draft.spec)):
         return True
@@ -199,7 +200,13 @@ def _watch(draft: Draft, pod: Pod) -> None:
     elif blocked:
         draft.condition(ConditionType.PROFILED, "False", blocked.reason, blocked.message)
     else:
-        draft.condition(ConditionType.PROFILED, "False", Reason.PROFILING, f"{pod.name} is profiling the script")
+        draft.condition(
+            ConditionType.PROFILED,
+            "False",
+            Reason.PROFILING,
+            f"{pod.name} is profiling the script{peer.trouble(draft)}",
+        )
+        peer.start(draft, pod)
     if since is not None:
         draft.wake(since + limit + _SLACK)
 

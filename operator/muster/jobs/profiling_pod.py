@@ -8,7 +8,7 @@ from typing import Any
 from muster.api import labels
 from muster.api.job import POWERS_OF_TWO, TrainingJobSpec
 from muster.jobs import contracts, objects, pods
-from muster.jobs.members import PROFILER, Cluster, Member
+from muster.jobs.members import PEER, PROFILER, Cluster, Member, pod_name
 from muster.jobs.model import Job, Role
 from muster.jobs.settings import PORT, Settings
 
@@ -42,6 +42,24 @@ def candidates(spec: TrainingJobSpec) -> tuple[int, ...]:
 def _escape(text: str) -> str:
     """Keeps Kubernetes from filling in the mini-batch: the profiler does, once for each candidate."""
     return _REFERENCE.sub(f"$$({labels.ENV_MINIBATCH})", text)
+
+
+def measures_network(spec: TrainingJobSpec, settings: Settings) -> bool:
+    """Whether the plan needs a bandwidth that the spec leaves out. Where nothing is exchanged it needs none."""
+    network, exchanges = spec.network, spec.server is not None or spec.worker.max_replicas > 1
+    if spec.worker.replicas is not None and spec.server is None:
+        exchanges = spec.worker.replicas > 1
+    given = network.worker_bandwidth and (network.server_bandwidth or spec.server is None)
+    return settings.measure_network and exchanges and not given
+
+
+def bring_profiler(pod_spec: dict[str, Any], container: dict[str, Any], settings: Settings, where: str) -> None:
+    """Gives a container of the pod the profiler, by an init container that copies it into a volume of both."""
+    mounts = objects.listed(container, "volumeMounts", f"{where}.containers[{container['name']}]")
+    volumes, inits = (objects.listed(pod_spec, key, where) for key in ("volumes", "initContainers"))
+    container["volumeMounts"] = [*mounts, {"name": _VOLUME, "mountPath": _PATH}]
+    pod_spec["volumes"] = [*volumes, {"name": _VOLUME, "emptyDir": {"sizeLimit": "256Mi"}}]
+    pod_spec["initContainers"] = [_init_container(settings, pod_spec), *inits]
 
 
 def _init_container(settings: Settings, pod_spec: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +104,8 @@ def build(job: Job, spec: TrainingJobSpec, attempt: int, settings: Settings) -> 
         # A tenth is left for pulling the image and for reporting.
         labels.ENV_PROFILE_DEADLINE: str(spec.profile.active_deadline_seconds * 9 // 10),
     }
+    if measures_network(spec, settings):
+        env[labels.ENV_PROFILE_PEER] = settings.address(job.namespace, job.name, pod_name(job.name, PEER))
     if not template.gpus:
         env["NVIDIA_VISIBLE_DEVICES"] = "void"
     theirs = [
@@ -106,10 +126,6 @@ def build(job: Job, spec: TrainingJobSpec, attempt: int, settings: Settings) -> 
     # A probe would kill a script that is being measured, or hold it back.
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         container.pop(probe, None)
-    mounts = objects.listed(container, "volumeMounts", f"{_WHERE}.containers[{container['name']}]")
-    volumes, inits = (objects.listed(pod_spec, key, _WHERE) for key in ("volumes", "initContainers"))
-    container["volumeMounts"] = [*mounts, {"name": _VOLUME, "mountPath": _PATH}]
-    pod_spec["volumes"] = [*volumes, {"name": _VOLUME, "emptyDir": {"sizeLimit": "256Mi"}}]
-    pod_spec["initContainers"] = [_init_container(settings, pod_spec), *inits]
+    bring_profiler(pod_spec, container, settings, _WHERE)
     pod_spec["activeDeadlineSeconds"] = spec.profile.active_deadline_seconds
     return body

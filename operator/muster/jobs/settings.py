@@ -25,6 +25,8 @@ class Settings:
     """What the training command becomes the arguments of."""
     address: Callable[[str, str, str], str] = cluster_address
     """host:port of a member, by namespace, job and pod name."""
+    measure_network: bool = True
+    """Against a peer pod, where the spec leaves a bandwidth out that the plan needs."""
     backoff_base: timedelta = timedelta(seconds=10)
     """Before the first restart; doubled for each further one."""
     backoff_cap: timedelta = timedelta(minutes=6)
