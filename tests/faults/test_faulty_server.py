@@ -8,6 +8,12 @@ import secrets
 from collections.abc import Awaitable, Callable
 
 import pytest
+from muster.cluster.act import Actor
+from muster.cluster.cache import Cache, Key
+from muster.cluster.client import JOBS, Client
+from muster.cluster.client import PODS as PODS_KIND
+from muster.cluster.errors import Transient
+from muster.cluster.throttle import TokenBucket
 from support.jobs import REPORT
 from support.kubelet import Exit, role
 from support.lives import SERVERS, WORKERS, Life, Lives, training_job
@@ -171,6 +177,34 @@ async def test_an_operator_that_starts_from_an_old_answer_makes_nothing_twice(li
     status = await life.until_over(seconds=120)
     assert status["restarts"] == 1
     assert life.pods_created() == PODS
+
+
+async def test_a_look_before_a_restart_does_not_believe_an_answer_from_before_the_job(lives: Lives):
+    """The race in which the job is told before its pods are, and the look that is to confirm their loss is stale."""
+    life = await lives(f"past-{secrets.token_hex(3)}", start=False)
+    version = [listed async for _, listed in life.client.pages(PODS_KIND, life.namespace)][-1]
+    past = json.dumps({"kind": "PodList", "metadata": {"resourceVersion": str(version)}, "items": []}).encode()
+    await life.create(training_job("job"))
+    raw = await life.job()
+    cache = Cache(lambda _: None)
+    cache.put(JOBS, raw)
+    observed = cache.observe(Key(life.namespace, "job"))
+    assert observed is not None
+    stale = True
+
+    async def replay(call: Call) -> Answer | None:
+        return Answer(200, body=past) if stale and call.path.endswith("/pods") else None
+
+    life.proxy.before = replay
+    client = await Client.connect(TokenBucket(1e6, 10**6), str(life.proxy.kubeconfig), None)
+    try:
+        actor = Actor(client, cache)
+        with pytest.raises(Transient, match="were answered as of"):
+            await actor.look(observed.job)
+        stale = False
+        assert await actor.look(observed.job) is False
+    finally:
+        await client.close()
 
 
 async def _made(life: Life, count: int) -> bool:

@@ -9,7 +9,7 @@ from muster.api.report import Report
 from muster.api.report_log import ReportError
 from muster.cluster.cache import Cache, Key
 from muster.cluster.client import CONFIG_MAPS, JOBS, PODS, SERVICES, Client, Object, Resource
-from muster.cluster.errors import Conflict, NotFound, Rejected
+from muster.cluster.errors import Conflict, NotFound, Rejected, Transient
 from muster.cluster.views import owner_uid, pod_view, training_container
 from muster.jobs.model import (
     Action,
@@ -52,12 +52,15 @@ class Actor:
     async def look(self, job: Job) -> bool:
         """List the job's pods anew; returns whether the cache was wrong about them.
 
-        A restart ends pods that run: it must not rest on a cache that lags behind, as that of a second operator may.
+        A restart ends pods that run: it must not rest on a cache that lags behind, as that of a second operator may,
+        nor on a listing from before the version of the job that asks for it. Transient: the answer was such a one.
         """
         key, listed = Key(job.namespace, job.name), 0
         found: list[Object] = []
         async for items, version in self._client.pages(PODS, job.namespace, selector=f"{labels.JOB}={job.name}"):
             found, listed = found + items, version
+        if listed < (known := self._cache.jobs.version(key, job.name)):
+            raise Transient(f"the pods of {job.name} were answered as of {listed}, and the job is at {known} already")
         before = self._cache.pods.group(key)
         self._cache.put_pods(key, found, listed)
         return self._cache.pods.group(key) != before
