@@ -81,6 +81,7 @@ def build(draft: Draft, attempt: int) -> dict[str, Any]:
         "subdomain": draft.job.name,
         "containers": [own],
         "activeDeadlineSeconds": limit,
+        "terminationGracePeriodSeconds": 1,  # It has nothing to save, and the job's own pods may need its room.
         "affinity": _apart(spec, draft.job.name),
     }
     profiling_pod.bring_profiler(spec, own, draft.settings, _WHERE)

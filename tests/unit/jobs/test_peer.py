@@ -85,6 +85,7 @@ def test_the_peer_is_a_server_without_gpus_and_volumes_on_another_node() -> None
     assert [volume["name"] for volume in pod["volumes"]] == ["muster"]
     assert (pod["nodeSelector"], pod["restartPolicy"]) == ({"pool": "cpu"}, "Never")
     assert pod["automountServiceAccountToken"] is False
+    assert pod["terminationGracePeriodSeconds"] == 1
     assert env(world, PEER)["NVIDIA_VISIBLE_DEVICES"] == "void"
     (term,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term["labelSelector"]["matchLabels"] == {labels.JOB: "job", labels.ROLE: "profiler"}
