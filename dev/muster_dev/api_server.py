@@ -59,6 +59,11 @@ class LocalControlPlane(Cluster):
         self._api_port = self._etcd_port = 0
 
     @property
+    def runs_controllers(self) -> bool:
+        """Whether kube-controller-manager is one of the components."""
+        return "kube-controller-manager" in self.components
+
+    @property
     def server(self) -> str:
         return f"https://127.0.0.1:{self._api_port}"
 
@@ -82,7 +87,7 @@ class LocalControlPlane(Cluster):
                     raise
         for component in self.components:
             self._start(component, *self._component_flags(component))
-        if "kube-controller-manager" in self.components:
+        if self.runs_controllers:
             self._await("kube-controller-manager", lambda: self._exists("serviceaccount/default"))
 
     def start_api_server(self) -> None:
@@ -95,7 +100,7 @@ class LocalControlPlane(Cluster):
         # Nobody reconciles the endpoints of the `kubernetes` service, nor makes default service accounts without their
         # controller: with the admission plugin on, every pod would then be refused.
         alone = ["--endpoint-reconciler-type", "none"]
-        if "kube-controller-manager" not in self.components:
+        if not self.runs_controllers:
             alone += ["--disable-admission-plugins", "ServiceAccount"]
         etcd = ["--etcd-servers", f"http://127.0.0.1:{self._etcd_port}"]
         self._start("kube-apiserver", *etcd, *serving, *network, *issuer, *authority, *access, *alone)
@@ -131,7 +136,7 @@ class LocalControlPlane(Cluster):
     def delete_namespace(self, name: str) -> None:
         """Delete the namespace and, where no controller does it, what is in it."""
         super().delete_namespace(name)
-        if "kube-controller-manager" in self.components:
+        if self.runs_controllers:
             return
         kinds = self.kubectl("api-resources", "--namespaced", "--verbs=delete,list", "-o", "name").split()
         self.kubectl("delete", ",".join(kinds), "--all", "-n", name, "--wait=false", "--force", "--grace-period=0")

@@ -38,6 +38,11 @@ class Cluster:
         self.context = context
 
     @property
+    def runs_controllers(self) -> bool:
+        """Whether kube-controller-manager acts on the objects: makes default service accounts, for one."""
+        return True
+
+    @property
     def flags(self) -> list[str]:
         """What points kubectl and `muster` at this cluster."""
         return ["--kubeconfig", str(self.kubeconfig), "--context", self.context]
@@ -88,6 +93,12 @@ class Cluster:
         path.touch(mode=0o600)
         path.write_text(json.dumps(config))
         return Cluster(path, self.context)
+
+    def create_namespace(self, name: str) -> None:
+        """Create the namespace and wait until pods may be created in it: until its default service account is there."""
+        self.kubectl("create", "namespace", name)
+        if self.runs_controllers:
+            self.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=60s")
 
     def delete_namespace(self, name: str) -> None:
         """Ask for the namespace's deletion and do not wait for it."""

@@ -141,6 +141,8 @@ def _create(image: str) -> None:
     try:
         _kind("create", "cluster", "--config", str(config), "--wait", "4m", "--image", image, log=log)
         cluster().kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=120s")
+        # Nodes are Ready before the controllers are at work; without this account no pod can be created.
+        cluster().kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=120s")
     except (SetupError, CommandError):
         succeeds(tools.path("kind"), "export", "logs", str(cache.root() / "logs" / "kind"), "--name", KIND_CLUSTER)
         _kind("delete", "cluster")

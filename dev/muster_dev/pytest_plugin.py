@@ -81,7 +81,7 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     cluster = _cluster_of(request)
     slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:40].strip("-")
     name = f"{slug}-{secrets.token_hex(3)}"
-    cluster.kubectl("create", "namespace", name)
+    cluster.create_namespace(name)
     yield name
     cluster.delete_namespace(name)
 
