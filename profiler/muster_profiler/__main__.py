@@ -34,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         steps=asked.steps,
         deadline_seconds=asked.deadline_seconds,
         peer=asked.peer,
+        convolution_seconds=asked.convolution_seconds,
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MUSTER_PROFILE_")}
     run = profile.Profile(command, environment, options, progress.WAYS[asked.progress], _note(asked.termination_log))
@@ -90,6 +91,13 @@ def _parser() -> argparse.ArgumentParser:
         )
         front.add_argument(
             "--deadline-seconds", type=_count, metavar="N", default=_default("DEADLINE_SECONDS", _count, 600)
+        )
+        front.add_argument(
+            "--convolution-seconds",
+            type=int,
+            metavar="N",
+            default=_default("CONVOLUTION_SECONDS", int, None),
+            help="for convolution algorithms, 0: none (default: what the candidates leave of a minute)",
         )
         front.add_argument(
             "--peer",

@@ -22,7 +22,7 @@ from typing import Any, Callable, Iterator
 
 from muster_profiler.clock import Clock
 from muster_profiler.frameworks import Framework, Source
-from muster_profiler.trial import FROZEN, MEMORY, NATURAL, RESIDENT, STOP, WARM, Settings, write_result
+from muster_profiler.trial import CONVOLUTIONS, FROZEN, MEMORY, NATURAL, RESIDENT, STOP, WARM, Settings, write_result
 
 CACHED_BATCHES = 8
 CACHED_BYTES = 128 << 20
@@ -68,6 +68,10 @@ class Agent:
         self.step_mark: Any = None
         self.error: dict[str, str] | None = None
         self.stopped = False
+        self.convolutions: dict[str, Any] | None = None
+        self.watch: Any = None
+        if settings.switch:
+            framework.switch(settings.switch)
 
     # ---- events
 
@@ -173,6 +177,8 @@ class Agent:
             self.remaining -= 1
             if self.iterations == 2:
                 self.parameters = self.framework.parameters()
+                if self.settings.switch:
+                    self.framework.switch(self.settings.switch)  # once more: now there are parameters to convert
         self._lead() if self.framework.rank() == 0 else self._follow()
         for start, mode, dropped in self.upcoming:
             if start == self.iterations:
@@ -207,12 +213,17 @@ class Agent:
 
     def _enter(self, mode: str, dropped: int) -> None:
         self.drain = mode == NATURAL and self.mode in (FROZEN, RESIDENT) and self._prefetched() > 0
+        if self.watch is not None:
+            self.convolutions = self.framework.convolutions(self.watch, self.settings.convolution_seconds)
+            self.watch = None
         self.mode, self.dropped, self.in_block = mode, dropped, 0
         self.block += 1
         if mode == STOP:
             self._write(ended="stopped")
             self.stopped = True
             raise Stop(0)
+        if mode == CONVOLUTIONS:
+            self.watch = self.framework.watch_convolutions()
         if mode == MEMORY:
             if not self.framework.resident_differs():
                 self.cache.clear()
@@ -223,6 +234,9 @@ class Agent:
 
     def _plan(self) -> Iterator[tuple[str, int, int]]:
         yield from self._warm_up()
+        if self.settings.convolution_seconds:
+            yield CONVOLUTIONS, 1, 0
+            return
         if self.settings.steps:
             yield from self._timed_pairs(NATURAL, FROZEN, self.settings.steps)
         if self.settings.memory_steps:
@@ -333,6 +347,8 @@ class Agent:
                 "collateNanoseconds": self.collates if not self._prefetched() else [],
                 "updateNanoseconds": [framework.nanoseconds(a, b, 0) for a, b in self.updates] if whole else [],
                 "memory": dict(self.memory, **framework.memory_facts()),
+                "convolutional": framework.convolutional(),
+                "convolutions": self.convolutions,
                 "environment": framework.environment(),
                 "warnings": framework.warnings(),
                 "error": self.error,

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 
-from muster_profiler import command, memory, network, process, trial
+from muster_profiler import command, convolutions, memory, network, process, trial
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
 from muster_profiler.points import point
 from muster_profiler.progress import Tell
@@ -17,6 +17,8 @@ from muster_profiler.report import FORMAT
 DEFAULT_CANDIDATES = (16, 32, 64, 128)
 BUDGET_SECONDS = 60.0
 """For measuring all candidates; starting Python and building the model come on top."""
+CONVOLUTION_SECONDS = 20.0
+"""Of the budget, kept for convolution algorithms as soon as it is known that the script has convolutions."""
 PATIENCE = 5
 """Times the iterations asked for, while blocks of them still differ and there is time."""
 RESERVE_SECONDS = 3.0
@@ -37,6 +39,8 @@ class Options:
     steps: int = 20
     deadline_seconds: float = 600.0
     forward: bool = True
+    convolution_seconds: float | None = None
+    """For convolution algorithms. None: what the candidates leave of the budget."""
     peer: str | None = None
     """host:port of what the network is measured against."""
 
@@ -56,6 +60,7 @@ class Profile:
     failures: list[Failure] = field(default_factory=list)
     durations: list[float] = field(default_factory=list)
     network: dict[str, Any] | None = None
+    convolutions: convolutions.Convolutions | None = None
 
     def run(self) -> dict[str, Any]:
         """Profile all candidates.
@@ -81,6 +86,8 @@ class Profile:
             self._candidate(mini_batch, left, len(candidates))
         if not self.last or not any("computeTime" in p for p in self.points):
             raise self._problem()
+        if self._measures_convolutions():
+            self._measure_convolutions()
         if self.options.peer:
             self._measure_network(self.options.peer)
         self.tell("end", seconds=time.monotonic() - self.began)
@@ -89,7 +96,14 @@ class Profile:
     def report(self) -> dict[str, Any]:
         """What is known now."""
         assert self.last is not None
-        warnings = {w["reason"]: w for w in [*self.last["warnings"], *self.warnings]}
+        warnings = {
+            w["reason"]: w
+            for w in [
+                *self.last["warnings"],
+                *self.warnings,
+                *(self.convolutions.warnings if self.convolutions else []),
+            ]
+        }
         return {
             "format": FORMAT,
             "device": self.last["device"],
@@ -100,7 +114,31 @@ class Profile:
             "warnings": list(warnings.values())[:32],
             "environment": self.last["environment"],
             **({"network": self.network} if self.network else {}),
+            **self._convolutions_found(),
         }
+
+    def _measures_convolutions(self) -> bool:
+        return bool(self.last and self.last.get("convolutional") and self.options.convolution_seconds != 0)
+
+    def _measure_convolutions(self) -> None:
+        assert self.last is not None
+        given = self.options.convolution_seconds
+        until = self.began + BUDGET_SECONDS if given is None else time.monotonic() + given
+
+        def trial(batch: int, settings: Mapping[str, Any], more: Mapping[str, str]) -> process.Outcome:
+            self.tell("convolutions", miniBatch=batch, setting=" ".join([settings.get("switch", ""), *more]).strip())
+            return self._trial(batch if self.applies else None, 1, settings, more)
+
+        def left() -> float:
+            return min(until - time.monotonic(), self._remaining() - convolutions.LEAST_SECONDS)
+
+        self.convolutions = found = convolutions.Convolutions(trial, left)
+        found.measure(self.points, self.last["device"]["kind"], self.last["environment"])
+
+    def _convolutions_found(self) -> dict[str, Any]:
+        found = self.convolutions
+        parts = {"convolutions": found.rows, "convolutionTrials": found.trials} if found else {}
+        return {key: value for key, value in parts.items() if value}
 
     def _measure_network(self, peer: str) -> None:
         patience = min(PEER_SECONDS, self._remaining() - network.DURATION_SECONDS)
@@ -144,7 +182,8 @@ class Profile:
         return True
 
     def _candidate(self, mini_batch: int | None, left: int, count: int) -> None:
-        seconds = max(3.0, min(15.0, BUDGET_SECONDS / count, self._remaining() / (2 * left)))
+        budget = BUDGET_SECONDS - (CONVOLUTION_SECONDS if self._measures_convolutions() else 0)
+        seconds = max(3.0, min(15.0, budget / count, self._remaining() / (2 * left)))
         settings = {
             "warmup_steps": self.options.warmup_steps,
             "steps": self.options.steps,
@@ -181,13 +220,15 @@ class Profile:
         if not failure:
             self.tell("trial", miniBatch=found["miniBatch"], state="done", **_facts(found))
 
-    def _trial(self, mini_batch: int | None, left: int, settings: Mapping[str, Any]) -> process.Outcome:
+    def _trial(
+        self, mini_batch: int | None, left: int, settings: Mapping[str, Any], more: Mapping[str, str] = {}
+    ) -> process.Outcome:
         timeout = self._remaining() * 2 / (left + 1)
         if self.durations:
             timeout = min(timeout, max(60.0, 10 * max(self.durations)))
         directory = tempfile.mkdtemp(prefix="muster-profile-")
         try:
-            arguments, environment = command.applied(self.arguments, self._environment(), mini_batch)
+            arguments, environment = command.applied(self.arguments, {**self._environment(), **more}, mini_batch)
             told = trial.Settings(directory=directory, **settings)
             return process.run(arguments, environment, told, timeout, self.options.forward, self._watch(mini_batch))
         except OSError as error:

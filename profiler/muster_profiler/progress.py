@@ -43,6 +43,11 @@ def _sentence(event: str, facts: dict[str, Any]) -> str | None:
         )
     if event == "trial" and state == "failed":
         return "%s: %s" % (batch, facts["problem"])
+    if event == "convolutions":
+        return "convolutions at mini-batch %s %s" % (
+            facts["miniBatch"],
+            facts["setting"] and "with " + facts["setting"],
+        )
     if event == "network":
         return "measuring the network against %s" % facts["peer"]
     if event == "end":

@@ -13,8 +13,10 @@ from typing import Any
 SETTINGS = "MUSTER_PROFILE_TRIAL"
 
 WARM, NATURAL, FROZEN, RESIDENT, MEMORY, STOP = "warm", "natural", "frozen", "resident", "memory", "stop"
+CONVOLUTIONS = "convolutions"
 """What an iteration was for: warming up; timed as the script is; timed with the loader's batches repeated; the same
-with the batches already on the device; watched for peak memory; the last."""
+with the batches already on the device; watched for peak memory; the last. And, in a trial of its own: watched for its
+convolutions."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +38,11 @@ class Settings:
     """Iterations watched for peak memory after the timing. With steps=0 nothing is frozen: the script runs as it is."""
     seconds: float = 15.0
     """For warming up and timing, from the first iteration on."""
+
+    convolution_seconds: float = 0.0
+    """If not 0, the trial is for measuring the script's convolutions alone, for so long."""
+    switch: str = ""
+    """A setting of the framework to try: see `Framework.switch`."""
 
     def write(self) -> str:
         """Write the settings file; its path goes into the environment variable `SETTINGS`."""

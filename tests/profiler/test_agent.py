@@ -74,6 +74,9 @@ class Device:
     def memory_facts(self):
         return {}
 
+    def convolutional(self):
+        return False
+
     def environment(self):
         return {}
 

@@ -135,6 +135,17 @@ class ConvolutionLayer(Tolerant):
     used: Name | None = Field(None, description="The algorithm that the timed iterations ran with, where known.")
 
 
+class ConvolutionTrial(Tolerant):
+    """The whole step, measured with one setting of the process that changes its convolutions' algorithms; to be held
+    against the point of the same mini-batch, which is the script as it is.
+    """
+
+    setting: Name = Field(description="cudnn.benchmark, with CUDNN_CONV_WSCAP_DBG=<MiB> or without; channels_last")
+    mini_batch: int = Field(ge=1, le=10**6)
+    compute_time: Timing
+    peak_bytes: Bytes | None = None
+
+
 class LayerSize(Tolerant):
     """A layer of the model: elements that it puts out for one sample, and its parameters, in elements."""
 
@@ -189,6 +200,7 @@ class Report(Tolerant):
         True, description="False: the command never mentions MUSTER_MINIBATCH, so the script kept its own batch size."
     )
     convolutions: Annotated[list[ConvolutionLayer], Field(max_length=4096)] = Field(default_factory=list)
+    convolution_trials: Annotated[list[ConvolutionTrial], Field(max_length=64)] = Field(default_factory=list)
     layers: Annotated[list[LayerSize], Field(max_length=20_000)] = Field(
         default_factory=list, description="For the layer formula of memory, the cross-check of the measured peak."
     )

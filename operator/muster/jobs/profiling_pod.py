@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from muster.api import labels
-from muster.api.job import POWERS_OF_TWO, TrainingJobSpec
+from muster.api.job import POWERS_OF_TWO, TrainingJobSpec, Workspace
 from muster.jobs import contracts, objects, pods
 from muster.jobs.members import PEER, PROFILER, Cluster, Member, pod_name
 from muster.jobs.model import Job, Role
@@ -104,6 +104,8 @@ def build(job: Job, spec: TrainingJobSpec, attempt: int, settings: Settings) -> 
         # A tenth is left for pulling the image and for reporting.
         labels.ENV_PROFILE_DEADLINE: str(spec.profile.active_deadline_seconds * 9 // 10),
     }
+    if spec.convolution.workspace is Workspace.OFF:
+        env[labels.ENV_PROFILE_CONVOLUTION_SECONDS] = "0"
     if measures_network(spec, settings):
         env[labels.ENV_PROFILE_PEER] = settings.address(job.namespace, job.name, pod_name(job.name, PEER))
     if not template.gpus:

@@ -90,6 +90,8 @@ def algorithms(report: Report, candidate: Candidate, workspace: Workspace) -> Al
     memory = report.device.memory_bytes
     if workspace is Workspace.OFF or not layers or not memory or candidate.peak_bytes is None:
         return None
+    if report.device.kind == "cpu":  # Libraries take a workspace limit for GPUs alone.
+        return None
     shared = workspace is Workspace.SHARED
     rows = tuple(_row(layer) for layer in layers)
     used = _used(layers, rows, shared=shared)

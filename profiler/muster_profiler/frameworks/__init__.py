@@ -105,6 +105,18 @@ class Framework(Protocol):
     def memory_facts(self) -> dict[str, int]:
         """What else bears on fitting: bytes reserved beyond the peak, retries of the allocator."""
 
+    def convolutional(self) -> bool:
+        """Whether what is learnt may hold convolutions."""
+
+    def watch_convolutions(self) -> Any:
+        """Watch the convolutions of the iteration that begins; returns what `convolutions` is then given."""
+
+    def convolutions(self, watch: Any, seconds: float) -> dict[str, Any]:
+        """End the watch, and measure what it saw: `rows` of the report's `convolutions`, `leftOut`, `troubles`."""
+
+    def switch(self, setting: str) -> None:
+        """Apply a setting of the whole process; called when the framework is there, and after the first iterations."""
+
     def environment(self) -> dict[str, str]: ...
 
     def warnings(self) -> list[dict[str, str]]: ...

@@ -236,6 +236,30 @@ class Torch:
             "outOfMemory": int(stats.get("num_ooms", 0)),
         }
 
+    # ---- convolutions
+
+    def convolutional(self) -> bool:
+        return any(parameter.dim() >= 3 for parameter in self.with_gradient.values())
+
+    def watch_convolutions(self) -> Any:
+        from muster_profiler.frameworks import torch_convolutions
+
+        return torch_convolutions.Watch().__enter__()
+
+    def convolutions(self, watch: Any, seconds: float) -> dict[str, Any]:
+        from muster_profiler.frameworks import torch_convolutions
+
+        watch.__exit__(None, None, None)
+        return torch_convolutions.measure(watch.passes, seconds)
+
+    def switch(self, setting: str) -> None:
+        if setting == "cudnn.benchmark":
+            torch.backends.cudnn.benchmark = True
+        elif setting == "channels_last":
+            for parameter in self.with_gradient.values():
+                if parameter.dim() == 4:
+                    parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+
     def environment(self) -> dict[str, str]:
         facts = dict(host.environment(), torch=self.version, threads=str(torch.get_num_threads()))
         if self.resident_differs():

@@ -137,6 +137,13 @@ def test_the_users_command_is_wrapped_and_its_mini_batch_is_left_to_the_profiler
     assert container["terminationMessagePolicy"] == "File"
 
 
+def test_convolutions_that_the_user_has_off_are_not_measured() -> None:
+    world = World(spec=spec(3, 2, convolution={"workspace": "Off"}))
+    world.settle()
+    assert variables(world.bodies["job-profiler"])["MUSTER_PROFILE_CONVOLUTION_SECONDS"] == "0"
+    assert "MUSTER_PROFILE_CONVOLUTION_SECONDS" not in variables(profiler())
+
+
 def test_the_profiler_lies_in_a_volume_that_a_restricted_init_container_fills() -> None:
     pod = profiler()["spec"]
     init = pod["initContainers"][0]

@@ -317,6 +317,12 @@ CONVOLUTION = {
 }
 
 
+def test_a_workspace_limit_is_nothing_that_a_cpu_can_be_given():
+    on_cpu = {"kind": "cpu", "name": "test", "memoryBytes": 16 << 30}
+    measured = report(point(64, 0.2, 0.0, peak=12 << 30), convolutions=[CONVOLUTION], device=on_cpu)
+    assert plan(measured, efficiency(80), limits(workspace=Workspace.SHARED), None).convolution is None
+
+
 def test_convolutions_get_the_workspace_limit_that_memory_leaves_room_for():
     measured = report(point(64, 0.2, 0.0, peak=12 << 30), convolutions=[CONVOLUTION, CONVOLUTION])
     found = plan(measured, efficiency(80), limits(workspace=Workspace.SHARED), None).convolution
