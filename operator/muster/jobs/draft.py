@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -134,6 +135,21 @@ class Draft:
                 self.actions.append(DeletePod(pod.name, pod.uid, grace_seconds=0))
             else:
                 self.wake(overdue)
+
+    def stuck(self, pods: Iterable[Pod]) -> str:
+        """What to tell of a deleted pod that outlives its grace, as on a lost node; or nothing."""
+        for pod in pods:
+            if pod.gone_by is None:
+                continue
+            late = pod.gone_by + self.settings.late
+            if self.now >= late:
+                by_force = pod.gone_by + self.settings.overdue
+                return (
+                    f"{pod.name} should have been gone at {pod.gone_by:%H:%M:%S} UTC, but its node {pod.node} has not"
+                    f" confirmed it; at {by_force:%H:%M:%S} it is removed by force"
+                )
+            self.wake(late)
+        return ""
 
     def restart(self, failure: Failure) -> bool:
         """Counts a failure, and sets when the next try may begin. False where the job has failed instead."""

@@ -2,7 +2,7 @@
 
 from muster.api.job import SuccessPolicy
 from muster.api.status import ConditionType
-from muster.jobs import contracts, counts, failures, members, objects, pods
+from muster.jobs import conditions, contracts, counts, failures, members, objects, pods
 from muster.jobs.draft import Draft
 from muster.jobs.failures import Failure, Verdict
 from muster.jobs.members import Member, pod_name
@@ -74,7 +74,7 @@ def _judge(draft: Draft, member: Member, pod: Pod | None) -> Failure | None:
     if begun and (pod is None or pod.deleting):
         # One that may be replaced alone is simply made again.
         replaceable = member.role in contracts.replaceable(draft.spec.framework)
-        return None if replaceable else failures.lost(pod_name(draft.job.name, member))
+        return None if replaceable else failures.lost(pod_name(draft.job.name, member), pod)
     return _cannot_start(draft, pod) if pod is not None else None
 
 
@@ -140,7 +140,10 @@ def _end_old(draft: Draft) -> None:
         return
     for pod in draft.children.old:
         draft.delete(pod)
-    _keep_waiting(draft, Reason.TERMINATING, f"{len(draft.children.old)} pods of an earlier attempt are not gone yet")
+    _keep_waiting(draft, Reason.TERMINATING, f"{len(old)} pods of an earlier attempt are not gone yet")
+    said = conditions.get(draft.status, ConditionType.PODS_READY)
+    if said and (stuck := draft.stuck(draft.children.old)) and stuck not in said.message:
+        draft.condition(ConditionType.PODS_READY, "False", said.reason, f"{said.message}; {stuck}")
     draft.waits_for_backoff()
 
 

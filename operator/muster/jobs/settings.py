@@ -34,6 +34,8 @@ class Settings:
     """A pod that cannot start for its image or configuration has failed after this long."""
     refusal_retry: timedelta = timedelta(seconds=30)
     """Between two tries of what a quota or a webhook refused, or of a report that could not be read."""
+    late: timedelta = timedelta(seconds=30)
+    """A deleted pod that still exists this long after its grace is worth a word."""
     overdue: timedelta = timedelta(minutes=5)
     """A deleted pod that still exists this long after its grace is removed by force: its node is gone."""
     settle: timedelta = timedelta(seconds=5)

@@ -426,11 +426,19 @@ def test_a_node_that_never_answers_is_waited_for_and_then_its_pod_is_removed_by_
     world.change("job-worker-1", disruption="DeletionByTaintManager", deleting=True, gone_by=world.now)
     world.settle()
     stuck: Pod = world.pods["job-worker-1"]
-    world.tick(200)
+    world.tick(20)
+    world.pods["job-worker-1"] = stuck
+    assert world.reconcile().requeue_after == timedelta(seconds=10)
+    assert world.says(Is.PODS_READY)[1] == "Disrupted"
+    world.tick(180)
     world.pods["job-worker-1"] = stuck
     decision = world.reconcile()
     assert worker_pods(world) == []
     assert decision.requeue_after == timedelta(seconds=100)
+    said = world.condition(Is.PODS_READY).message
+    assert "had to leave its node" in said
+    assert said.count("job-worker-1 should have been gone at") == 1
+    assert f"{world.now + timedelta(seconds=100):%H:%M:%S} it is removed by force" in said
     world.now += timedelta(seconds=100)
     world.settle()
     assert worker_pods(world) == ["job-worker-0", "job-worker-1"]

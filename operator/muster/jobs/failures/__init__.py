@@ -31,9 +31,10 @@ def failure(pod: Pod) -> Failure:
     )
 
 
-def lost(name: str) -> Failure:
-    """The meaning of a pod that is deleted or gone, and not by Muster."""
-    return Failure(Verdict.DISRUPTION, Reason.POD_LOST, f"{name} was deleted by somebody else")
+def lost(name: str, pod: Pod | None) -> Failure:
+    """The meaning of a pod that is being deleted, or is gone, and not by Muster."""
+    told = disruption.failure(pod) if pod else None
+    return told or Failure(Verdict.DISRUPTION, Reason.POD_LOST, f"{name} was deleted by somebody else")
 
 
 def blocked(pod: Pod) -> Blocked | None:
