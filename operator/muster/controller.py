@@ -22,7 +22,7 @@ from muster.cluster.client import JOBS, Client
 from muster.cluster.errors import ApiError, Conflict, NotFound, Rejected, Throttled
 from muster.cluster.events import Recorder
 from muster.cluster.workqueue import WorkQueue
-from muster.jobs.model import Action, CreateConfigMap, CreatePod, Decision, Job, Observed, Refusal, Role
+from muster.jobs.model import Action, CreateConfigMap, CreatePod, Decision, Job, Observed, Progress, Refusal, Role
 from muster.logs import Subject, subject
 
 _log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ class Controller:
         self._actor = Actor(client, cache)
         self._refusals: dict[Key, dict[str, Refusal]] = {}
         self._reports: OrderedDict[Key, Reading] = OrderedDict()
+        self._progress: dict[Key, Progress] = {}
         self._written_at: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> None:
@@ -120,7 +121,8 @@ class Controller:
         observed = self._cache.observe(key)
         if observed is None:
             return None
-        observed = replace(observed, refusals=tuple(self._refusals.get(key, {}).values()))
+        refusals = tuple(self._refusals.get(key, {}).values())
+        observed = replace(observed, refusals=refusals, progress=self._progress.get(key))
         if reading := self._reports.get(key):
             observed = replace(observed, report=reading.report, report_digest=reading.digest, report_of=reading.source)
         return observed
@@ -129,6 +131,7 @@ class Controller:
         self._queue.forget(key)
         self._refusals.pop(key, None)
         self._reports.pop(key, None)
+        self._progress.pop(key, None)
         self._written_at.pop(key, None)
 
     async def _refresh(self, key: Key) -> None:
@@ -191,7 +194,10 @@ class Controller:
             self._queue.add(key)  # news for the next decision
             return False
         refusals.pop(label, None)
-        if reading is not None:
+        if isinstance(reading, Progress):
+            self._progress[key] = reading
+            self._queue.add(key)  # news for the next decision
+        elif reading is not None:
             self._reports[key] = reading
             self._reports.move_to_end(key)
             if len(self._reports) > _REPORTS:

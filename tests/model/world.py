@@ -30,6 +30,8 @@ from muster.jobs.model import (
     Job,
     Observed,
     Pod,
+    Progress,
+    ReadProgress,
     ReadReport,
     Refusal,
     ReportProblem,
@@ -114,6 +116,7 @@ class World:
     config_maps: dict[str, Any] = field(default_factory=dict)
     profile: Report | ReportProblem = field(default_factory=report)
     memory: tuple[Report | ReportProblem, str] | None = None
+    progress: Progress | None = None
     inventory: Inventory | None = None
     refusals: tuple[Refusal, ...] = ()
     settings: Settings = field(default_factory=Settings)
@@ -149,6 +152,7 @@ class World:
             report=found,
             report_digest="sha256:" + "0" * 64 if found else "",
             report_of=origin,
+            progress=self.progress,
             inventory=self.inventory,
             refusals=self.refusals,
         )
@@ -165,7 +169,7 @@ class World:
         for write in writes[:dies_after]:
             write()
         if dies_after is not None and dies_after <= len(writes):
-            self.memory = None
+            self.memory = self.progress = None
         else:
             self.events += decision.events
         return decision
@@ -196,6 +200,9 @@ class World:
                         del self.pods[name]
             case DeleteJob():
                 self.gone = True
+            case ReadProgress(name):
+                if name in self.pods:
+                    self.progress = Progress(self.pods[name].uid, "mini-batch 32 (2 of 4)", self.now)
             case ReadReport(pod, config_map):
                 self._read(pod, config_map)
 

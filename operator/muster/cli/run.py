@@ -71,6 +71,7 @@ def _run_one(job: Job, directory: Path, folder: Path, config_maps: dict[str, dic
         address=AddressBook().address,
         profile_command=(sys.executable, "-m", "muster_profiler", "run", "--termination-log", str(termination), "--"),
         measure_network=False,  # Within one machine there is none.
+        progress_interval=None,  # It is on the terminal.
         backoff_base=timedelta(seconds=1),
         backoff_cap=timedelta(seconds=30),
     )

@@ -20,6 +20,8 @@ from muster.jobs.model import (
     DeletePod,
     DeleteService,
     Job,
+    Progress,
+    ReadProgress,
     ReadReport,
     ReportProblem,
 )
@@ -29,6 +31,11 @@ _log = logging.getLogger(__name__)
 # cut from the end, so the limit is well above the longest report.
 _REPORT_LINES = 1024
 _REPORT_BYTES = 3 * report_log.MAX_REPORT_BYTES
+_PROGRESS_LINES = 100
+_PROGRESS_BYTES = 1 << 20
+_PROGRESS_LENGTH = 200
+PROGRESS_MARK = "muster-profile: "
+"""What the profiler's lines about itself begin with, in a log that is otherwise the script's."""
 REPORT_KEY = "report.json"
 """Where a config map holds a report."""
 
@@ -65,8 +72,8 @@ class Actor:
         self._cache.put_pods(key, found, listed)
         return self._cache.pods.group(key) != before
 
-    async def perform(self, job: Job, action: Action, now: datetime) -> Reading | None:
-        """Do one action of a decision for `job`."""
+    async def perform(self, job: Job, action: Action, now: datetime) -> Reading | Progress | None:
+        """Do one action of a decision for `job`. Returns what an action that reads has brought."""
         match action:
             case CreatePod():
                 await self._create(PODS, job, action.name, action.body)
@@ -82,6 +89,8 @@ class Actor:
                 await self._delete_job(job, action.uid)
             case ReadReport():
                 return await self._read(job, action, now)
+            case ReadProgress():
+                return await self._progress(job, action.pod, now)
         return None
 
     async def _create(self, resource: Resource, job: Job, name: str, body: Object) -> None:
@@ -151,6 +160,23 @@ class Actor:
         except (ReportError, NotFound, Rejected) as error:
             return Reading(source, ReportProblem(error.message, now))
         return Reading(source, report, digest)
+
+    async def _progress(self, job: Job, pod: str, now: datetime) -> Progress | None:
+        try:
+            raw = await self._client.get(PODS, job.namespace, pod)
+            log = await self._client.log(
+                job.namespace,
+                pod,
+                training_container(raw),
+                tail_lines=_PROGRESS_LINES,
+                limit_bytes=_PROGRESS_BYTES,
+            )
+        except (NotFound, Rejected) as error:
+            _log.info("no word of %s: %s", pod, error)  # it is told of as soon as the pod is
+            return None
+        said = [line.removeprefix(PROGRESS_MARK) for line in log.splitlines() if line.startswith(PROGRESS_MARK)]
+        text = "".join(filter(str.isprintable, said[-1] if said else ""))[:_PROGRESS_LENGTH]
+        return Progress(raw["metadata"]["uid"], text, now)
 
     async def _of_pod(self, raw: Object) -> tuple[Report, str]:
         namespace, name = raw["metadata"]["namespace"], raw["metadata"]["name"]

@@ -94,6 +94,15 @@ class ReportProblem:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """What the profiler in the pod of uid `source` last said of itself, as of `at`; untrusted, and empty at first."""
+
+    source: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class Refusal:
     """The API server's (or a quota's, or a webhook's) refusal of an earlier action, until it succeeds.
 
@@ -115,7 +124,7 @@ class Observed:
 
     `report` is what a `ReadReport` of an earlier pass brought, None where none was asked for; `report_of` says where
     it was read: the uid of the pod, or the name of the config map. A report of another pod than the present one is
-    ignored.
+    ignored. `progress` likewise is what a `ReadProgress` brought.
     """
 
     job: Job
@@ -125,6 +134,7 @@ class Observed:
     report: Report | ReportProblem | None = None
     report_digest: str = ""
     report_of: str = ""
+    progress: Progress | None = None
     inventory: Inventory | None = None
     refusals: tuple[Refusal, ...] = ()
 
@@ -186,7 +196,14 @@ class ReadReport:
     config_map: str | None = None
 
 
-Action = CreatePod | CreateService | CreateConfigMap | DeletePod | DeleteService | DeleteJob | ReadReport
+@dataclass(frozen=True)
+class ReadProgress:
+    """Bring what the profiler in `pod` last said of itself into the next snapshot."""
+
+    pod: str
+
+
+Action = CreatePod | CreateService | CreateConfigMap | DeletePod | DeleteService | DeleteJob | ReadReport | ReadProgress
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from muster.api.status import Choice, ConditionType, Plan
 from muster.jobs import children, failures, peer, profiling_pod, reports
 from muster.jobs.draft import Draft, digest
 from muster.jobs.members import PROFILER, pod_name
-from muster.jobs.model import CreatePod, Pod, ReadReport, ReportProblem
+from muster.jobs.model import CreatePod, Pod, ReadProgress, ReadReport, ReportProblem
 from muster.jobs.objects import BadTemplate
 from muster.jobs.reasons import Reason, State
 from muster.sizing import Infeasible, Limits
@@ -204,11 +204,25 @@ def _watch(draft: Draft, pod: Pod) -> None:
             ConditionType.PROFILED,
             "False",
             Reason.PROFILING,
-            f"{pod.name} is profiling the script{peer.trouble(draft)}",
+            f"{pod.name} is profiling the script{_progress(draft, pod)}{peer.trouble(draft)}",
         )
         peer.start(draft, pod)
     if since is not None:
         draft.wake(since + limit + _SLACK)
+
+
+def _progress(draft: Draft, pod: Pod) -> str:
+    """How far it has come, by the profiler's own word, which is asked for now and then."""
+    every, known = draft.settings.progress_interval, draft.observed.progress
+    if every is None or pod.phase != "Running":
+        return ""
+    said = known if known and known.source == pod.uid else None
+    due = (said.at if said else pod.started or draft.now) + every
+    if draft.now >= due:
+        draft.actions.append(ReadProgress(pod.name))
+    else:
+        draft.wake(due)
+    return f": {said.text}" if said and said.text else ""
 
 
 def _retry(draft: Draft, pod: Pod, failure: failures.Failure) -> None:

@@ -27,6 +27,8 @@ class Settings:
     """host:port of a member, by namespace, job and pod name."""
     measure_network: bool = True
     """Against a peer pod, where the spec leaves a bandwidth out that the plan needs."""
+    progress_interval: timedelta | None = timedelta(seconds=15)
+    """Between two looks at how far a profile has come; None: its user sees that himself."""
     backoff_base: timedelta = timedelta(seconds=10)
     """Before the first restart; doubled for each further one."""
     backoff_cap: timedelta = timedelta(minutes=6)

@@ -22,6 +22,7 @@ from muster.jobs.model import (
     Job,
     Observed,
     Pod,
+    ReadProgress,
     ReadReport,
     ReportProblem,
     Role,
@@ -136,6 +137,8 @@ class Machine:
                 (self.logs / _REPORT_KEY).write_text(body["data"].get(_REPORT_KEY, ""))
             case ReadReport(pod, config_map):
                 self._read_report(pod, config_map)
+            case ReadProgress():
+                pass  # it is on the terminal
             case DeleteJob():
                 pass  # its time to live concerns an object, of which there is none
 

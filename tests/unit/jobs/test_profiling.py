@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from model.world import World, report, spec, template
 from muster.api.status import ConditionType as Is
-from muster.jobs.model import ReadReport, ReportProblem
+from muster.jobs.model import Progress, ReadProgress, ReadReport, ReportProblem
 from muster.sizing import Infeasible
 
 
@@ -39,6 +39,27 @@ def test_a_profile_that_the_kubelet_ends_at_its_deadline_fails_the_job() -> None
     world.settle()
     assert world.says(Is.FAILED) == ("True", "ProfilingFailed")
     assert "profile.activeDeadlineSeconds" in world.condition(Is.FAILED).message
+
+
+def test_how_far_a_profile_has_come_is_asked_for_now_and_then() -> None:
+    world = World()
+    world.settle()
+    world.run()
+    assert world.reconcile().requeue_after == timedelta(seconds=15)
+    world.now += timedelta(seconds=15)
+    assert ReadProgress("job-profiler") in world.reconcile().actions
+    decision = world.reconcile()
+    assert world.condition(Is.PROFILED).message == "job-profiler is profiling the script: mini-batch 32 (2 of 4)"
+    assert (decision.actions, decision.requeue_after) == ((), timedelta(seconds=15))
+
+
+def test_what_the_profiler_of_another_try_said_is_not_told() -> None:
+    world = World()
+    world.settle()
+    world.run()
+    world.progress = Progress("another-uid", "mini-batch 32 (2 of 4)", world.now)
+    world.reconcile()
+    assert world.condition(Is.PROFILED).message == "job-profiler is profiling the script"
 
 
 def test_a_profile_that_waits_for_a_node_has_not_begun() -> None:
