@@ -31,7 +31,6 @@ PROFILE_SECONDS = Histogram(
     "muster_profile_duration_seconds", "From a job's creation to its profile.", buckets=_MINUTES
 )
 PREDICTED_STEP = Histogram("muster_predicted_iteration_seconds", "Iteration times that plans predict.", buckets=_STEP)
-OBSERVED_STEP = Histogram("muster_observed_iteration_seconds", "Iteration times that running jobs show.", buckets=_STEP)
 RECONCILE_SECONDS = Histogram(
     "muster_reconcile_duration_seconds", "Reconciles, by outcome.", ["outcome"], buckets=_QUICK
 )
@@ -66,8 +65,6 @@ def status_written(created: datetime, before: TrainingJobStatus, after: Training
         PREDICTED_STEP.observe(after.plan.predicted.iteration_time_microseconds / 1e6)
     if after.attempt > max(1, before.attempt):
         JOBS_RESTARTED.inc(after.attempt - max(1, before.attempt))
-    if after.observed and after.observed != before.observed:
-        OBSERVED_STEP.observe(after.observed.iteration_time_microseconds / 1e6)
     if _became(ConditionType.PODS_READY, before, after) and after.attempt <= 1:
         TIME_TO_ALL_PODS.observe(age)
     if _became(ConditionType.COMPLETE, before, after):

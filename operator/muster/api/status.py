@@ -165,13 +165,6 @@ class Plan(Tolerant):
     warnings: list[PlanWarning] = Field(default_factory=list, max_length=16)
 
 
-class Observation(Tolerant):
-    """The running job's own measure, held against the prediction."""
-
-    iteration_time_microseconds: int
-    samples_per_second: int
-
-
 class TrainingJobStatus(Tolerant):
     """The observed and decided state of a TrainingJob."""
 
@@ -206,4 +199,3 @@ class TrainingJobStatus(Tolerant):
         max_length=71,
         description="sha256 of what the plan answers in the spec; after a change the next attempt is planned anew.",
     )
-    observed: Observation | None = None
