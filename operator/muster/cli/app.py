@@ -32,6 +32,15 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
+class Law(StrEnum):
+    """Laws of an iteration that can be fitted to measured runs."""
+
+    LEMMA2 = "lemma2"
+    CALIBRATED = "calibrated"
+    OPTIMUS = "optimus"
+    POLLUX = "pollux"
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"muster {muster.__version__}")
@@ -80,6 +89,13 @@ def plan(
     profile: Annotated[
         Path | None, typer.Option(help="A report.json. Default: the file's own ConfigMap, where the job names one.")
     ] = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option(help="Iterations of the job at several sizes, as YAML: the prediction comes from them."),
+    ] = None,
+    model: Annotated[
+        Law | None, typer.Option(help="What is fitted to --measured. Default: what errs least on sizes left out.")
+    ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="Format.")] = Output.TABLE,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the curves behind the choice into this file (png, svg, pdf).")
@@ -88,7 +104,14 @@ def plan(
     """Compute a job's plan from a profile, without a cluster."""
     from muster.cli import plan as implementation
 
-    implementation.run(filename, profile=profile, output=output.value, plot=plot)
+    implementation.run(
+        filename,
+        profile=profile,
+        measured=measured,
+        model=model.value if model else None,
+        output=output.value,
+        plot=plot,
+    )
 
 
 @app.command()

@@ -5,33 +5,48 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 from rich.console import Console
 from rich.table import Table
 
 from muster import sizing
 from muster.api import report_log
 from muster.api.job import TrainingJobSpec
+from muster.api.measured import MeasuredPlan, Run
 from muster.api.report import Report
 from muster.api.status import Choice, Plan
 from muster.cli import manifest
 from muster.cli.exits import Code, Exit
 from muster.cli.explain import sentence
-from muster.sizing import Infeasible, Limits, text
+from muster.sizing import CannotFit, Infeasible, Limits, text
 
 REPORT_KEY = "report.json"
 
 
-def run(filename: Path, *, profile: Path | None, output: str, plot: Path | None) -> None:
+def run(
+    filename: Path, *, profile: Path | None, measured: Path | None, model: str | None, output: str, plot: Path | None
+) -> None:
     """Plan every TrainingJob of the file."""
     documents = manifest.load(filename)
-    if plot is not None and len(documents.jobs) > 1:
-        raise Exit(Code.USAGE, f"--plot draws one job, and {filename} has {len(documents.jobs)}")
+    for option, value in (("--plot", plot), ("--measured", measured)):
+        if value is not None and len(documents.jobs) > 1:
+            raise Exit(Code.USAGE, f"{option} is for one job, and {filename} has {len(documents.jobs)}")
+    if model is not None and measured is None:
+        raise Exit(Code.USAGE, "--model is fitted to runs: give them with --measured runs.yaml")
+    runs = read_runs(measured) if measured else None
     plans: dict[str, Plan] = {}
     for job in documents.jobs:
         report = _report(job, profile, documents.config_maps)
         limits = Limits.of(job.spec)
         try:
-            plans[job.name] = sizing.plan(report, job.spec.goal, limits, None)
+            plans[job.name] = (
+                sizing.plan(report, job.spec.goal, limits, None)
+                if runs is None
+                else sizing.plan_measured(report, job.spec.goal, limits, None, runs, model)
+            )
+        except CannotFit as error:
+            raise Exit(Code.USAGE, f"{measured}: {error}") from None
         except Infeasible as error:
             raise Exit(Code.INFEASIBLE, f"{job.name}: {error.reason}: {error.message}") from None
         if plot is not None:
@@ -45,6 +60,26 @@ def read_report(text: str, where: str) -> Report:
         return report_log.parse(text)
     except report_log.ReportError as error:
         raise Exit(Code.USAGE, f"{where}: {error}") from None
+
+
+def read_runs(path: Path) -> list[Run]:
+    """Measured runs: a YAML list. Ends the command where it is not one."""
+    try:
+        return TypeAdapter(list[Run]).validate_python(yaml.safe_load(path.read_text()))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Exit(Code.USAGE, f"{path}: {error}") from None
+    except ValidationError as error:
+        raise Exit(Code.USAGE, "\n".join(f"{path}: {_problem(each)}" for each in error.errors())) from None
+
+
+def _problem(error: ErrorDetails) -> str:
+    known = ", ".join(info.alias or name for name, info in Run.model_fields.items())
+    if not error["loc"]:
+        return f"a list of runs is expected, each with {known}"
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = f"unknown field; known here: {known}"
+    return f"{manifest.dotted(error['loc'])}: {message[:1].lower()}{message[1:]}"
 
 
 def table(plan: Plan) -> Table:
@@ -64,6 +99,8 @@ def show(console: Console, plan: Plan) -> None:
         f"{predicted.iteration_time_microseconds / 1000:,.1f} ms an iteration, "
         f"speed-up {predicted.speedup}, efficiency {predicted.efficiency_percent} %"
     )
+    if isinstance(plan, MeasuredPlan):
+        _show_fit(console, plan)
     if plan.convolution is not None and plan.convolution.message:
         console.print(f"convolutions: {sentence(plan.convolution.message)}")
     if plan.bottleneck is not None:
@@ -73,6 +110,18 @@ def show(console: Console, plan: Plan) -> None:
         console.print(f"or {alternative.topology}, {servers}: {sentence(alternative.message)}")
     for warning in plan.warnings:
         console.print(f"warning: {sentence(warning.message)}")
+
+
+def _show_fit(console: Console, plan: MeasuredPlan) -> None:
+    predicted, rules = plan.predicted, plan.fit.rules
+    bounds = predicted.iteration_time_low_microseconds, predicted.iteration_time_high_microseconds
+    low, high = (f"{(bound or 0) / 1000:,.1f}" for bound in bounds)
+    console.print(f"from measured runs: {low} to {high} ms an iteration. {plan.fit.message}")
+    console.print(
+        f"the rules alone: {rules.samples_per_second:,} samples/s,"
+        f" {rules.iteration_time_microseconds / 1000:,.1f} ms an iteration,"
+        f" speed-up {rules.speedup}, efficiency {rules.efficiency_percent} %"
+    )
 
 
 def _recommended(choice: Choice) -> str:

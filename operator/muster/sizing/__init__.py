@@ -4,7 +4,8 @@ The method is that of *Distributed Training Large-Scale Deep Architectures* (Zou
 """
 
 from muster.sizing.curves import Curves, curves
+from muster.sizing.measured import CannotFit, plan_measured
 from muster.sizing.planner import plan
 from muster.sizing.request import Infeasible, Limits
 
-__all__ = ["Curves", "Infeasible", "Limits", "curves", "plan"]
+__all__ = ["CannotFit", "Curves", "Infeasible", "Limits", "curves", "plan", "plan_measured"]

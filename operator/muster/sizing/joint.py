@@ -8,7 +8,7 @@ Among what meets the goal, the order is: the mini-batch with the best throughput
 count as equal: measurements cannot tell them apart), then what the goal wants of GPUs, then fewer servers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from muster.sizing.bounds import Cap
@@ -50,12 +50,17 @@ def _order(one: Solution, target: Target) -> tuple[float, ...]:
 
 
 def best_state(model: Model, most_workers: int, target: Target) -> State | None:
-    """The size that the goal wants for one mini-batch.
+    """The size that the goal wants for one mini-batch."""
+    return best_of(model.up_to(most_workers), target)
+
+
+def best_of(states: Iterable[State], target: Target) -> State | None:
+    """The one that the goal wants, of states in rising order of their workers.
 
     Goals that want many GPUs get as many as still add throughput: none is added that only waits.
     """
     chosen: State | None = None
-    for state in model.up_to(most_workers):
+    for state in states:
         if not target.met(state):
             continue
         if not target.wants_most:

@@ -120,6 +120,11 @@ class ComputeCurve:
         self._points = sorted(points, key=lambda point: point.minibatch)
 
     @property
+    def points(self) -> Sequence[Candidate]:
+        """The measured mini-batches in rising order."""
+        return self._points
+
+    @property
     def measured(self) -> tuple[int, int]:
         """The smallest and the largest measured mini-batch."""
         return self._points[0].minibatch, self._points[-1].minibatch

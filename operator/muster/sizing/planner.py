@@ -28,15 +28,20 @@ def plan(report: Report, goal: Goal, limits: Limits, inventory: Inventory | None
         Infeasible: the goal cannot be met, or the cluster cannot hold the job.
     """
     problem = Problem(report, Target.of(goal), limits, inventory)
-    decision = decide(problem)
+    return written(problem, decide(problem), digest(report, goal, limits, inventory))
+
+
+def written(problem: Problem, decision: Decision, inputs: str) -> Plan:
+    """The plan of a decision, every number with its reason."""
+    limits = problem.limits
     return Plan(
-        inputs=digest(report, goal, limits, inventory),
+        inputs=inputs,
         mini_batch=reasons.mini_batch(problem, decision),
         workers=reasons.workers(problem, decision),
         servers=reasons.servers(problem, decision),
         gpus_per_worker=limits.gpus_per_worker if limits.uses_gpus else 0,
         global_batch=decision.state.minibatch * decision.state.gpus,
-        nodes=fewest_nodes(limits, inventory, decision.state.workers),
+        nodes=fewest_nodes(limits, problem.inventory, decision.state.workers),
         convolution=convolution_plan(problem, decision),
         predicted=prediction(decision.model, decision.state),
         bottleneck=bottleneck(decision.model, decision.state),

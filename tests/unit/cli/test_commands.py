@@ -134,6 +134,59 @@ def test_plan_ends_with_what_went_wrong(
     assert "Traceback" not in done.stderr
 
 
+RUNS = [
+    {"miniBatch": 64, "workers": workers, "servers": servers, "iterationTimeMicroseconds": 150_000 * workers // servers}
+    for workers, servers in ((2, 1), (4, 2), (4, 1))
+]
+
+
+def with_runs(muster: Muster, folder: Path, report: Path, runs: object, *more: str) -> Done:
+    path, measured = write(folder, job("run", "true", server="true", profile=None)), folder / "runs.yaml"
+    measured.write_text(runs if isinstance(runs, str) else yaml.safe_dump(runs))
+    return muster("plan", "-f", path, "--profile", report, "--measured", measured, *more)
+
+
+def test_plan_predicts_from_measured_runs_and_says_so(muster: Muster, tmp_path: Path, report: Path) -> None:
+    text = with_runs(muster, tmp_path, report, RUNS).stdout
+    assert "predicted: 427 samples/s, 150.0 ms an iteration" in text
+    assert "from measured runs: 150.0 to 150.0 ms an iteration. Lemma 2 with the bandwidth of the runs" in text
+    assert "the rules alone: 615 samples/s, 104.0 ms an iteration" in text
+    predicted = json.loads(with_runs(muster, tmp_path, report, RUNS, "--model", "calibrated", "-o", "json").stdout)
+    assert predicted["fit"]["model"] == "calibrated"
+    assert predicted["fit"]["runs"] == 3
+
+
+@pytest.mark.parametrize(
+    ("runs", "more", "told"),
+    [
+        (RUNS[:2], (), "runs.yaml: the runs have 2 sizes of more than one GPU, 2 of them with parameter servers"),
+        (RUNS, ("--model", "pollux"), "runs.yaml: Pollux's law knows no parameter servers"),
+        (RUNS, ("--model", "guess"), "lemma2"),
+        ([*RUNS, {**RUNS[0], "workers": "4"}], (), "runs.yaml: [3].workers: input should be a valid integer"),
+        ([{**RUNS[0], "nodes": 1}], (), "runs.yaml: [0]: leave nodes out of a run with servers"),
+        ([{"miniBatch": 64, "workers": 2}], (), "runs.yaml: [0].iterationTimeMicroseconds: field required"),
+        ([{**RUNS[0], "seconds": 1}], (), "runs.yaml: [0].seconds: unknown field; known here: miniBatch"),
+        ("", (), "runs.yaml: a list of runs is expected, each with miniBatch"),
+        ("[a: b: c", (), "runs.yaml: "),
+    ],
+)
+def test_runs_that_cannot_be_used_are_refused_with_what_would_do(
+    muster: Muster, tmp_path: Path, report: Path, runs: object, more: tuple[str, ...], told: str
+) -> None:
+    done = with_runs(muster, tmp_path, report, runs, *more)
+    assert done.code == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_without_runs_and_runs_of_two_jobs_are_refused(muster: Muster, tmp_path: Path, report: Path) -> None:
+    path = write(tmp_path, job("one", "true", profile=None), job("two", "true", profile=None))
+    done = muster("plan", "-f", path, "--profile", report, "--model", "optimus")
+    assert (done.code, "--measured runs.yaml" in done.stderr) == (2, True)
+    done = muster("plan", "-f", path, "--profile", report, "--measured", path)
+    assert (done.code, "--measured is for one job" in done.stderr) == (2, True)
+
+
 def test_plan_without_a_profile_says_how_to_get_one(muster: Muster, tmp_path: Path) -> None:
     done = muster("plan", "-f", write(tmp_path, job("bare", "true", profile=None)))
     assert done.code == 2

@@ -47,3 +47,26 @@ def test_too_few_placements_give_none():
     samples = [s for s in noisy(seed=1) if s.configuration.gpus <= 2]
     with pytest.raises(ValueError, match="too few"):
         Interval.of(Lemma2(), samples)
+
+
+def test_few_errors_say_the_same_of_both_sides_and_the_largest_counts():
+    few = [
+        s for s in noisy(seed=5) if (s.configuration.gpus, s.configuration.nodes) in {(1, 1), (2, 2), (4, 4), (8, 4)}
+    ]
+    interval = Interval.of(Lemma2("sum"), [s for s in few if s.configuration.minibatch == 32])
+    assert len(interval.errors) == 3
+    [low], [centre], [high] = interval.predict([Configuration(32, 4, 4)])
+    assert centre / low == pytest.approx(high / centre)
+    assert np.log(high / centre) >= max(np.abs(interval.errors))
+
+
+def test_the_held_out_error_is_the_mean_of_what_was_missed():
+    interval = Interval(Lemma2().fit(noisy(seed=1)), (), (np.log(1.25), np.log(0.5)))
+    assert interval.held_out_error == pytest.approx((0.2 + 1.0) / 2)  # predicted 0.8 and 2 times what was measured
+
+
+def test_placements_that_are_each_the_only_one_of_their_kind_give_none():
+    shapes = {(1, 1, 0), (2, 1, 0), (2, 2, 0), (2, 2, 1)}
+    samples = [Sample(Configuration(32, gpus, nodes, servers), 0.1 * gpus) for gpus, nodes, servers in shapes]
+    with pytest.raises(ValueError, match="the only one of its kind"):
+        Interval.of(Lemma2(), samples)

@@ -156,6 +156,16 @@ def test_pollux_knows_no_servers():
         Pollux().fit([Sample(Configuration(32, 2, nodes=2, servers=1), 0.1)])
 
 
+def test_optimus_s_terms_are_not_told_apart_by_jobs_with_as_many_servers_as_workers():
+    samples = [
+        Sample(Configuration(batch, count, nodes=count, servers=count), 0.1 * count)
+        for batch in BATCHES
+        for count in (2, 3, 4, 8)
+    ]
+    with pytest.raises(ValueError, match=r"5 terms .* tells 3 of them apart"):
+        Optimus().fit(samples)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -9,22 +9,35 @@ from muster.sizing.prediction.samples import Columns, Configuration, Sample, tim
 if TYPE_CHECKING:
     from muster.sizing.prediction.samples import Floats
 
+_NAMES = ("mini-batch", "a constant", "GPUs a server", "GPUs", "servers or nodes")
+_SAME = 1e-6
+"""A direction of the terms that is this small, of columns of length 1, is not measured."""
+
 
 @dataclass(frozen=True)
 class Optimus:
     """iteration = t_0 M / w + t_1 + t_2 w / p + t_3 w + t_4 p, all t at least 0.
 
     M is the global batch, w the number of GPUs, p the number of servers; an all-reduce job counts each node as one
-    server, for each holds a part of the sum. Samples in which p always equals w cannot tell t_2 from t_1.
+    server, for each holds a part of the sum.
     """
 
     def fit(self, samples: Sequence[Sample]) -> "OptimusFit":
-        """By non-negative least squares of the relative error."""
+        """By non-negative least squares of the relative error.
+
+        ValueError where samples cannot tell the terms apart: those in which p always equals w have one constant w / p.
+        """
         import numpy as np
         from scipy.optimize import nnls
 
         iteration, _ = times(samples)
         terms = _terms(Columns.of([s.configuration for s in samples])) / iteration[:, None]
+        told = int(np.linalg.matrix_rank(terms / np.linalg.norm(terms, axis=0), tol=_SAME))
+        if told < len(_NAMES):
+            raise ValueError(
+                f"Optimus's law has {len(_NAMES)} terms ({', '.join(_NAMES)}) and what was measured tells {told} of"
+                " them apart"
+            )
         return OptimusFit(tuple(nnls(terms, np.ones_like(iteration))[0].tolist()))
 
 
