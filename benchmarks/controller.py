@@ -1,4 +1,4 @@
-"""What the operator costs and bears: `python benchmarks/operator.py throughput|scale`.
+"""What the operator costs and bears: `python benchmarks/controller.py throughput|scale`.
 
 On etcd, kube-apiserver, controller manager, scheduler and kwok as plain processes of this machine, on the same cores.
 `throughput` holds the operator against a bare client that creates the same pods on the same server as fast as it can.
@@ -7,10 +7,7 @@ On etcd, kube-apiserver, controller manager, scheduler and kwok as plain process
 
 import sys
 
-# In place of this script's folder, where this very file would hide the standard library's `operator`.
-sys.path.insert(0, sys.path[0] + "/../operator")
-sys.path.insert(1, sys.path[1] + "/../dev")
-sys.path.pop(2)
+sys.path.insert(1, sys.path[0] + "/../dev")
 
 import argparse
 import asyncio
@@ -79,11 +76,9 @@ class Operator:
             "health_port": _HEALTH,
             "log_level": "warning",
         }
-        self._environment = (
-            os.environ
-            | {"PYTHONPATH": sys.path[0]}
-            | {f"MUSTER_{name.upper()}": str(value) for name, value in (given | settings).items()}
-        )
+        self._environment = os.environ | {
+            f"MUSTER_{name.upper()}": str(value) for name, value in (given | settings).items()
+        }
         self.start_seconds = 0.0
 
     async def __aenter__(self) -> "Operator":
