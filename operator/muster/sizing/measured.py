@@ -53,7 +53,8 @@ def plan_measured(
     problem = Problem(report, Target.of(goal), limits, inventory)
     decision = decide(problem)
     evidence = Evidence.of(decision, runs)
-    planned = written(problem, decision, digest(report, goal, limits, inventory))
+    told = [*(run.model_dump_json() for run in runs), law or ""]
+    planned = written(problem, decision, digest(report, goal, limits, inventory, *told))
     asked = evidence.configuration(decision.state)
     evidence.check(asked)
     name, interval, message = _choose(_laws(limits), evidence.samples, law)
@@ -173,7 +174,7 @@ def _choose(laws: dict[str, Model], samples: Sequence[Sample], law: str | None) 
         except ValueError as error:
             refused[name] = str(error)
     if law in refused or not fits:
-        raise CannotFit(refused[law] if law else "; ".join(refused.values()))
+        raise CannotFit(refused[law] if law else "; ".join(dict.fromkeys(refused.values())))
     name = law or min(fits, key=lambda each: fits[each].held_out_error)
     rivals = [f"{other} {text.percent(fits[other].held_out_error)}" for other in fits if other != name]
     rivals += [f"{other} not: {why}" for other, why in refused.items()]

@@ -84,9 +84,10 @@ def convolution_plan(problem: Problem, decision: Decision) -> ConvolutionPlan | 
     return found.plan() if found else None
 
 
-def digest(report: Report, goal: Goal, limits: Limits, inventory: Inventory | None) -> str:
+def digest(report: Report, goal: Goal, limits: Limits, inventory: Inventory | None, *more: str) -> str:
     """sha256 of everything that a plan is computed from, in one canonical form."""
     gpus = sorted(node.gpus for node in inventory.nodes if node.gpus) if inventory else None
     cluster = inventory and {"gpus": gpus, "quota": inventory.gpu_quota}
     parts = [report.model_dump_json(), goal.model_dump_json(), dumps(vars(limits), sort_keys=True), dumps(cluster)]
+    parts += more
     return f"sha256:{sha256(chr(0).join(parts).encode()).hexdigest()}"
