@@ -171,10 +171,10 @@ def _result(draft: Draft, pod: Pod) -> Report | None:
     found = reports.read(draft, ReadReport(pod=pod.name), pod.uid)
     if not isinstance(found, ReportProblem):
         return found
-    if failure is None or _said_why(pod):
-        _give_up(draft, found.message)
-    elif pod.reason == "DeadlineExceeded":
+    if pod.reason == "DeadlineExceeded":
         _give_up(draft, f"{pod.name} took longer than profile.activeDeadlineSeconds: {found.message}")
+    elif failure is None or _said_why(pod):
+        _give_up(draft, found.message)
     else:
         _retry(draft, pod, failure)
     return None
