@@ -1,14 +1,39 @@
 """What only kubelets, quotas and evictions can show, by the numbers of the scenarios that broke other systems."""
 
 import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+from e2e.kind.conftest import OPERATOR_NAMESPACE
+from muster_dev import kind
 from support.jobs import job
 from support.live import Namespace
+
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 def resources(manifest: dict[str, Any], role: str, **amounts: dict[str, str]) -> None:
     manifest["spec"][role]["template"]["spec"]["containers"][0]["resources"] = amounts
+
+
+@contextmanager
+def lost(cluster: Namespace, node: str) -> Iterator[None]:
+    """The node answers nobody: its kubelet and all its containers stand still. Afterwards it is as it was."""
+    if node not in kind.WORKERS:
+        pytest.skip(f"{node} is no node of the cluster made here: it cannot be taken away")
+    subprocess.run(["docker", "pause", node], check=True, capture_output=True)
+    try:
+        cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{node}", "--timeout=120s")
+        # What an administrator says of a machine that is known to be off.
+        cluster.kubectl("taint", "node", node, f"{OUT_OF_SERVICE}=nodeshutdown:NoExecute")
+        yield
+    finally:
+        subprocess.run(["docker", "unpause", node], check=True, capture_output=True)
+        cluster.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=120s")
+        cluster.kubectl("taint", "node", node, f"{OUT_OF_SERVICE}-")
 
 
 def test_a_container_killed_for_its_memory_is_told_as_that(cluster: Namespace) -> None:
@@ -69,3 +94,39 @@ def test_d8_a_namespace_can_be_deleted_under_a_running_job(cluster: Namespace) -
     cluster.wait_for("doomed", "PodsReady")
     cluster.cluster.kubectl("delete", "namespace", cluster.name, "--timeout=90s")
     assert cluster.name not in cluster.cluster.kubectl("get", "namespaces", "-o", "name")
+
+
+def test_c12_an_image_that_no_worker_can_pull_is_named_and_fails_by_the_deadline(cluster: Namespace) -> None:
+    manifest = job("nopull", "true", runPolicy={"activeDeadlineSeconds": 45})
+    manifest["spec"]["worker"]["template"]["spec"]["containers"][0]["image"] = "muster-nowhere:none"
+    cluster.apply(manifest)
+    cluster.eventually(
+        "the image in a condition",
+        lambda: "muster-nowhere:none" in cluster.condition("nopull", "PodsReady")["message"],
+        40,
+    )
+    cluster.wait_for("nopull", "Failed", 90)
+    assert cluster.condition("nopull", "Failed")["reason"] == "DeadlineExceeded"
+    cluster.eventually("no pod left to hold anything", lambda: not cluster.pods("nopull"), 30)
+
+
+def test_c4_a_lost_node_restarts_the_job_elsewhere_without_counting(cluster: Namespace, installed: Any) -> None:
+    manifest = job("stranded", "[ $MUSTER_ATTEMPT -gt 1 ] || sleep 600")
+    pod = manifest["spec"]["worker"]["template"]["spec"]
+    pod["tolerations"] = [
+        {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+        for taint in ("unreachable", "not-ready")
+    ]
+    own = {"matchLabels": {"muster.dev/job": "stranded"}}
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+    pod["topologySpreadConstraints"] = [{**spread, "labelSelector": own}]
+    cluster.apply(manifest)
+    cluster.wait_for("stranded", "PodsReady")
+    operators = installed.get("pods", namespace=OPERATOR_NAMESPACE)["items"]
+    kept = {each["spec"]["nodeName"] for each in operators}
+    (node,) = {worker["spec"]["nodeName"] for worker in cluster.pods("stranded", "worker")} - kept
+    with lost(cluster, node):
+        cluster.eventually("a second attempt", lambda: cluster.status("stranded")["attempt"] == 2, 90)
+        cluster.wait_for("stranded", "Complete", 150)
+        assert {worker["spec"]["nodeName"] for worker in cluster.pods("stranded", "worker")} == kept
+    assert (cluster.status("stranded")["restarts"], cluster.status("stranded")["disruptions"]) == (0, 1)
