@@ -96,6 +96,20 @@ def artifacts(request: pytest.FixtureRequest) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `-n 2 --dist loadgroup`: one process has the kind cluster to itself from the start, and no file is split."""
+    if not getattr(config.option, "loadgroup", False):
+        return
+    items.sort(key=lambda item: not _on_kind(item))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("kind" if _on_kind(item) else item.path.stem))
+
+
+def _on_kind(item: pytest.Item) -> bool:
+    return "kind_cluster" in getattr(item, "fixturenames", ())
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     shutil.rmtree(_artifact_folder(item), ignore_errors=True)  # what an earlier run kept explains nothing of this one
 
