@@ -194,7 +194,7 @@ def _together(peer: tuple[str, int], directions: list[str]) -> int:
 
     :raises OSError: a stream broke, or brought nothing
     """
-    found: list[Any] = [None] * len(directions)
+    found: list[list[int] | OSError | ValueError | None] = [None] * len(directions)
 
     def run(place: int, direction: str) -> None:
         try:
@@ -207,10 +207,12 @@ def _together(peer: tuple[str, int], directions: list[str]) -> int:
         thread.start()
     for thread in threads:
         thread.join(2 * LONGEST_SECONDS)
+    rate = 0.0
     for each in found:
         if not isinstance(each, list):
             raise each if isinstance(each, OSError) else OSError("a stream brought no count (%s)" % (each,))
-    rate = sum(count * 1e9 / nanoseconds for count, nanoseconds in found if nanoseconds)
+        count, nanoseconds = each
+        rate += count * 1e9 / nanoseconds if nanoseconds else 0.0
     if rate < 1:
         raise OSError("nothing came through")
     return round(rate)
@@ -241,7 +243,8 @@ def _latency(peer: tuple[str, int], size: int, rounds: int = ROUNDS, timeout: fl
 
     The message's own transfer is in it: for large messages it tells the bandwidth more than the latency.
     """
-    message, answer, times = bytes(size), bytearray(1), []
+    message, answer = bytes(size), bytearray(1)
+    times: list[int] = []
     end = time.monotonic() + LATENCY_SECONDS
     with contextlib.closing(_ordered(peer, {"do": "echo", "bytes": size}, timeout)) as connection:
         while len(times) < rounds and (not times or time.monotonic() < end):

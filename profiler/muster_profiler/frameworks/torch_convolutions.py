@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import math
 import statistics
 import time
@@ -102,11 +103,20 @@ def _shape(source: Any, weight: Any, output: tuple[int, ...], rest: Any) -> Shap
     last = layout is not None and any(
         each.is_contiguous(memory_format=layout) and not each.is_contiguous() for each in (source, weight)
     )
-    spatial = [tuple(each) for each in (stride, padding, dilation, output_padding)]
     return Shape(
-        tuple(source.shape), tuple(weight.shape), output, *spatial[:3], bool(transposed), spatial[3], int(groups),
-        source.dtype, source.device, last,
-    )  # fmt: skip
+        input=tuple(source.shape),
+        weight=tuple(weight.shape),
+        output=output,
+        stride=tuple(stride),
+        padding=tuple(padding),
+        dilation=tuple(dilation),
+        transposed=bool(transposed),
+        output_padding=tuple(output_padding),
+        groups=int(groups),
+        dtype=source.dtype,
+        device=source.device,
+        channels_last=last,
+    )
 
 
 def _by(sizes: tuple[int, ...]) -> str:
@@ -143,7 +153,7 @@ def measure(passes: dict[tuple[Shape, str], int], seconds: float) -> dict[str, A
             break
         algorithms, used = _algorithms(shape, direction, end, troubles)
         if algorithms:
-            row = {"shape": shape.text, "direction": direction, "algorithms": algorithms}
+            row: dict[str, Any] = {"shape": shape.text, "direction": direction, "algorithms": algorithms}
             row["layers"] = passes[shape, direction]
             rows.append(dict(row, used=used) if used else row)
     return {"rows": rows, "leftOut": len(order) - len(rows), "troubles": troubles[:8]}
@@ -223,9 +233,8 @@ def _ways(shape: Shape, direction: str, troubles: list[str]) -> Iterator[tuple[W
         with _onednn(on):
             backend = _backend(shape, tensors)
         workspace = _columns(shape) if backend.startswith("Slow") else 0  # what oneDNN takes cannot be seen
-        way = Way(
-            _name(backend, last), _kind(backend), _pass(shape, direction, tensors), lambda on=on: _onednn(on), workspace
-        )
+        settings = functools.partial(_onednn, on)
+        way = Way(_name(backend, last), _kind(backend), _pass(shape, direction, tensors), settings, workspace)
         yield way, (on, last) == (torch.backends.mkldnn.enabled, shape.channels_last)
 
 
@@ -237,7 +246,7 @@ def _ways_of_cuda(shape: Shape, direction: str, troubles: list[str]) -> Iterator
     for benchmark in (True,) if own else (False, True):  # once searched, what was found stays
         backend = _backend(shape, tensors)
         name = _name(backend, shape.channels_last) + (".benchmark" if benchmark and "Cudnn" in backend else "")
-        yield Way(name, _kind(backend), run, lambda on=benchmark: _cudnn(True, on)), benchmark == own
+        yield Way(name, _kind(backend), run, functools.partial(_cudnn, True, benchmark)), benchmark == own
     with _cudnn(False, own):
         backend = _backend(shape, tensors)
     yield Way(_name(backend, shape.channels_last), _kind(backend), run, lambda: _cudnn(False, own)), False
@@ -299,14 +308,8 @@ def _columns(shape: Shape) -> int:
     places = shape.input if shape.transposed else shape.output
     if math.prod(shape.weight[2:]) == 1:
         return 0
-    channels = shape.weight[1]
-    return (
-        places[0]
-        * channels
-        * math.prod(shape.weight[2:])
-        * math.prod(places[2:])
-        * torch.empty(0, dtype=shape.dtype).element_size()
-    )
+    element_bytes = int(torch.empty(0, dtype=shape.dtype).element_size())
+    return places[0] * math.prod(shape.weight[1:]) * math.prod(places[2:]) * element_bytes
 
 
 @contextlib.contextmanager
