@@ -6,6 +6,7 @@ import atexit
 import importlib
 import importlib.abc
 import importlib.util
+import multiprocessing.util
 import os
 import sys
 from types import ModuleType, TracebackType
@@ -65,6 +66,9 @@ def _start_agent(module: str) -> None:
     started = agent.Agent(framework, settings)
     framework.install(started)
     atexit.register(started.script_ended)
+    multiprocessing.util.register_after_fork(started, _in_child)
+    if multiprocessing.parent_process() is not None:
+        _in_child(started)
     previous = sys.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -72,3 +76,14 @@ def _start_agent(module: str) -> None:
         previous(kind, error, traceback)
 
     sys.excepthook = excepthook
+
+
+def _in_child(started: agent.Agent) -> None:
+    """Children of multiprocessing leave without `atexit`. One that has seen nothing of its own has nothing to say."""
+    seen = started.clock.seen()
+
+    def ended() -> None:
+        if started.clock.seen() != seen:
+            started.script_ended()
+
+    multiprocessing.util.Finalize(None, ended, exitpriority=0)
