@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv of exactly the locked versions: uv from the cache folder, packages hard-linked from uv's cache there.
-# `dev/venv.sh lock` resolves pyproject.toml anew into constraints.txt first.
+# `dev/venv.sh lock` resolves pyproject.toml anew into constraints.txt first. `dev/venv.sh oldest` makes another one, in the
+# cache folder, of the oldest Python and torch that the profiler must work with, and prints the path of its Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${MUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster}
@@ -13,8 +14,24 @@ if [ ! -x "$tool/bin/uv" ]; then
 fi
 uv=$tool/bin/uv
 if [ "${1:-}" = lock ]; then
-  $uv pip compile -q --no-annotate --no-header --no-emit-index-url --no-emit-find-links --universal --python-version 3.11 \
-    --all-extras --group dev pyproject.toml -o constraints.txt
+  compile="$uv pip compile -q --no-annotate --no-header --no-emit-index-url --no-emit-find-links --universal"
+  $compile --python-version 3.11 --all-extras --group dev pyproject.toml -o constraints.txt
+  $compile --python-version 3.9 --group oldest -o constraints-oldest.txt
+fi
+if [ "${1:-}" = oldest ]; then
+  oldest=$cache/oldest-$(sha256sum <constraints-oldest.txt | cut -c1-12)
+  exec 9>"$oldest.lock" && flock 9
+  if [ ! -e "$oldest/.complete" ]; then
+    for python in python3.9 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.9.*/bin/python ""; do
+      ! "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 9))' 2>/dev/null || break
+    done
+    [ -n "$python" ] || { echo "no Python 3.9 is on the PATH, nor in pyenv's folder" >&2; exit 1; }
+    $uv venv -q --clear --python "$python" "$oldest"
+    $uv pip install -q --python "$oldest/bin/python" -r constraints-oldest.txt
+    touch "$oldest/.complete"
+  fi
+  echo "$oldest/bin/python"
+  exit
 fi
 stamp=$(cat pyproject.toml constraints.txt dev/venv.sh | sha256sum | cut -d' ' -f1)
 [ "$(cat .venv/.stamp 2>/dev/null)" != "$stamp" ] || exit 0

@@ -10,10 +10,21 @@ import pytest
 from muster_profiler import trial
 
 SCRIPTS = Path(__file__).parent / "scripts"
-PROFILER = Path(__file__).parents[2] / "profiler"
-PYTHON = os.environ.get("MUSTER_PROFILER_PYTHON", sys.executable)
-"""The Python that scripts are run and profiled with: set it to one that is older, or has other releases of torch."""
-OPTIONAL = ("lightning", "transformers")
+TREE = Path(__file__).parents[2]
+PROFILER = TREE / "profiler"
+GIVEN = os.environ.get("MUSTER_PROFILER_PYTHON")
+"""A Python to run and profile scripts with, instead of those with the newest and the oldest torch."""
+
+
+@pytest.fixture(scope="session", params=["newest"] if GIVEN else ["newest", "oldest"])
+def python(request):
+    """The path of a Python that has torch."""
+    if request.param == "newest":
+        return GIVEN or sys.executable
+    made = subprocess.run([TREE / "dev" / "venv.sh", "oldest"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"the oldest Python and torch cannot be set up here: {made.stderr.strip()}")
+    return made.stdout.strip()
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Run:
 class Zygote:
     """Scripts run by forks of one Python that has imported torch already."""
 
-    def __init__(self):
+    def __init__(self, python):
         environment = dict(
             os.environ,
             PYTHONPATH=os.pathsep.join([str(PROFILER), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]),
@@ -48,29 +59,36 @@ class Zygote:
             PYTHONUNBUFFERED="1",
         )
         self.process = subprocess.Popen(
-            [PYTHON, str(Path(__file__).with_name("zygote.py")), *OPTIONAL],
+            [python, str(Path(__file__).with_name("zygote.py"))],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        *found, self.torch = json.loads(self.process.stdout.readline())
-        self.installed = {name for name, there in zip(OPTIONAL, found, strict=True) if there}
+        self.torch = json.loads(self.process.stdout.readline())
 
-    def run(self, script, *arguments, settings=None):
+    def require(self, major, minor):
+        """Skip the test with an older torch."""
+        if tuple(int(part) for part in self.torch.split(".")[:2]) < (major, minor):
+            pytest.skip(f"torch {self.torch} has no such thing: it came with {major}.{minor}")
+
+    def run(self, script, *arguments, settings=None, imports=()):
+        """Skips the test if one of `imports` is missing; they are imported once, for all that follow."""
         with tempfile.TemporaryDirectory() as directory:
             out = Path(directory) / "out"
             path = trial.Settings(directory=directory, **settings).write() if settings is not None else None
             job = {"script": str(SCRIPTS / script), "arguments": arguments, "out": str(out), "settings": path}
-            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.write(json.dumps({"imports": imports, **job}) + "\n")
             self.process.stdin.flush()
             status = json.loads(self.process.stdout.readline())
+            if isinstance(status, str):
+                pytest.skip(status)
             return Run(status, out.read_text(errors="replace"), trial.read_results(directory))
 
 
 @pytest.fixture(scope="session")
-def zygote():
-    running = Zygote()
+def zygote(python):
+    running = Zygote(python)
     yield running
     running.process.stdin.close()
     running.process.wait(10)

@@ -3,15 +3,18 @@ leaves behind."""
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from muster.api import report_log
 from muster.api.report_log import ReportError
-from profiler.conftest import PROFILER, PYTHON, SCRIPTS
+from profiler.conftest import PROFILER, SCRIPTS
 
+newest_only = pytest.mark.parametrize("python", ["newest"], indirect=True)
 QUICK = ["--warmup-steps", "6", "--steps", "10"]
 
 
@@ -28,9 +31,9 @@ class Called:
 
 
 @pytest.fixture
-def call(tmp_path):
+def call(tmp_path, python):
     def call(*arguments, front="run", options=(), cwd=SCRIPTS, **environment):
-        command = [PYTHON, "-m", "muster_profiler", front, "--termination-log", str(tmp_path / "termination"), *QUICK]
+        command = [python, "-m", "muster_profiler", front, "--termination-log", str(tmp_path / "termination"), *QUICK]
         env = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": str(PROFILER), **environment}
         done = subprocess.run(
             [*command, *options, "--", *arguments],
@@ -46,10 +49,21 @@ def call(tmp_path):
     return call
 
 
-def test_a_script_at_two_candidates_of_which_one_runs_out_of_memory(call, tmp_path):
+@pytest.fixture
+def launcher(python):
+    """The path of a command that is installed beside this Python, and a port for it that is free."""
+
+    def launcher(name):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            return str(Path(python).with_name(name)), str(server.getsockname()[1])
+
+    return launcher
+
+
+def test_a_script_at_two_candidates_of_which_one_runs_out_of_memory(call, python, tmp_path):
     options = ["--minibatch", "16,64", "--progress", "json", "--report", str(tmp_path / "report.json")]
 
-    called = call(PYTHON, "out_of_memory.py", "$(MUSTER_MINIBATCH)", options=options)
+    called = call(python, "out_of_memory.py", "$(MUSTER_MINIBATCH)", options=options)
 
     assert called.status == 0, called.progress
     report, digest = called.read()
@@ -73,23 +87,47 @@ def test_a_script_at_two_candidates_of_which_one_runs_out_of_memory(call, tmp_pa
     assert not list(SCRIPTS.glob("muster-profile-*")), "nothing is left behind"
 
 
-def test_a_module_in_a_process_that_a_shell_starts_and_that_spawns_another(call):
-    called = call("sh", "-c", f"cd / && cd '{SCRIPTS}' && {PYTHON} -m spawns")
+@newest_only
+def test_a_module_in_a_process_that_a_shell_starts_and_that_spawns_another(call, python):
+    called = call("sh", "-c", f"cd / && cd '{SCRIPTS}' && {python} -m spawns")
 
     report, _ = called.read()
     assert called.status == 0
     assert (report.mini_batch_applied, report.points[0].mini_batch) == (False, 16)
 
 
-def test_ranks_that_torchrun_starts_change_over_together(call):
-    command = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29468", "ddp.py"]
+def test_ranks_that_torchrun_starts_change_over_together(call, launcher):
+    torchrun, port = launcher("torchrun")
 
-    called = call(*command)
+    called = call(torchrun, "--nproc_per_node", "2", "--master_port", port, "ddp.py")
 
     assert called.status == 0, called.log
     report, _ = called.read()
     assert report.points[0].mini_batch == 16
     assert "OverheadUnknown" not in {warning.reason for warning in report.warnings}
+
+
+@newest_only
+def test_ranks_that_accelerate_starts_change_over_together(call, launcher):
+    accelerate, port = launcher("accelerate")
+    options = ["--cpu", "--num_machines", "1", "--num_processes", "2", "--main_process_port", port]
+
+    called = call(accelerate, "launch", *options, "accelerated.py")
+
+    assert called.status == 0, called.log
+    report, _ = called.read()
+    assert (report.points[0].mini_batch, report.points[0].fetches_per_iteration) == (16, 2)
+    assert report.parameters.exchanged_bytes == 4 * 17
+    assert "OverheadUnknown" not in {warning.reason for warning in report.warnings}
+
+
+@newest_only
+def test_loader_workers_that_import_the_framework_themselves(call, python):
+    called = call(python, "fresh_workers.py")
+
+    assert called.status == 0, called.log
+    report, _ = called.read()
+    assert (report.points[0].mini_batch, report.parameters.exchanged_bytes) == (16, 4 * 68)
 
 
 def test_a_declared_entry_point(call):
@@ -99,21 +137,21 @@ def test_a_declared_entry_point(call):
     assert (report.points[0].mini_batch, report.parameters.exchanged_bytes) == (4, 36)
 
 
-def test_the_image_s_own_sitecustomize_still_runs(call, tmp_path):
+def test_the_image_s_own_sitecustomize_still_runs(call, python, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import os\nos.environ['SITE'] = 'the image'\n")
     (tmp_path / "script.py").write_text("import os, sys\nsys.exit('site: ' + os.environ['SITE'])\n")
 
-    called = call(PYTHON, str(tmp_path / "script.py"), PYTHONPATH=os.pathsep.join([str(PROFILER), str(tmp_path)]))
+    called = call(python, str(tmp_path / "script.py"), PYTHONPATH=os.pathsep.join([str(PROFILER), str(tmp_path)]))
 
     with pytest.raises(ReportError, match="site: the image"):
         called.read()
 
 
-def test_a_flood_is_cut_and_a_hanging_candidate_ended(call, tmp_path):
+def test_a_flood_is_cut_and_a_hanging_candidate_ended(call, python, tmp_path):
     """No framework is needed for either: the script is ended before it imports one, or ends without."""
     (tmp_path / "flood.py").write_text("for line in range(200_000):\n    print(f'{line:099}')\n")
 
-    called = call(PYTHON, str(tmp_path / "flood.py"))
+    called = call(python, str(tmp_path / "flood.py"))
 
     assert called.status == 1
     assert len(called.log) < 1 << 20
@@ -122,18 +160,18 @@ def test_a_flood_is_cut_and_a_hanging_candidate_ended(call, tmp_path):
         called.read()
 
 
-def test_a_script_that_hangs_is_ended_by_the_deadline(call):
-    called = call(PYTHON, "hangs.py", "$(MUSTER_MINIBATCH)", options=["--minibatch", "32", "--deadline-seconds", "6"])
+def test_a_script_that_hangs_is_ended_by_the_deadline(call, python):
+    called = call(python, "hangs.py", "$(MUSTER_MINIBATCH)", options=["--minibatch", "32", "--deadline-seconds", "6"])
 
     with pytest.raises(ReportError, match=r"still running before its first iteration.*activeDeadlineSeconds") as caught:
         called.read()
     assert (called.status, caught.value.reason) == (1, "DeadlineExceeded")
 
 
-def test_what_survives_if_the_whole_container_is_killed(tmp_path):
+def test_what_survives_if_the_whole_container_is_killed(python, tmp_path):
     """The kubelet kills the profiler too: the termination message then already says what was being tried."""
     command = [
-        PYTHON,
+        python,
         "-m",
         "muster_profiler",
         "run",

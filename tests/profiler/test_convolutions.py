@@ -69,6 +69,8 @@ def test_what_costs_most_comes_first_and_the_rest_is_counted_when_time_is_over(z
 
 
 def test_a_compiled_model_runs_on(zygote):
+    zygote.require(2, 1)
+
     run = zygote.run("convolutional.py", "8", "compile", settings=PASS)
 
     assert run.status == 0, run.output

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 import pytest
 
 QUICK = {"warmup_steps": 6, "settle": False, "steps": 4, "block": 2, "seconds": 20}
+WATCHED = {"warmup_steps": 6, "settle": False, "steps": 0, "memory_steps": 1_000_000}
+"""To the script's own end, and no batch repeated."""
+
+
+GPT2 = ("transformers.trainer", "transformers.models.gpt2.modeling_gpt2")
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,7 @@ class Case:
     fetches: int = 1
     frozen: bool = True
     batch: int | None = 16
-    needs: str | None = None
+    imports: tuple[str, ...] = ()
     since: tuple[int, int] = (1, 13)
     losses: int = 1
 
@@ -49,22 +54,25 @@ CASES = [
     Case("background_loader.py", (4 * 9, 2), clock="step", fetches=0, frozen=False),
     Case("prefetches.py", (4 * 9, 2)),
     Case("sparse.py", (4 * 800, 1)),
-    Case("lightning_trainer.py", (4 * 9, 2), needs="lightning"),
-    Case("transformers_trainer.py", (4 * 9, 2), fetches=2, needs="transformers", losses=2),
+    Case("scheduled.py", (4 * 9, 2)),
+    Case("forks.py", (4 * 9, 2)),
+    Case("accelerated.py", (4 * 17, 2), fetches=2, imports=("accelerate",), losses=2),
+    Case("lightning_trainer.py", (4 * 9, 2), imports=("lightning",)),
+    Case("transformers_trainer.py", (4 * 4592, 16), fetches=2, imports=GPT2, losses=2),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.script)
 def test_a_script_computes_the_same_and_is_seen_for_what_it_is(case, zygote):
-    if case.needs and case.needs not in zygote.installed:
-        pytest.skip(f"{case.needs} is not installed")
-    if tuple(int(part) for part in zygote.torch.split(".")[:2]) < case.since:
-        pytest.skip(f"needs torch {case.since}, this is {zygote.torch}")
+    zygote.require(*case.since)
 
-    without = zygote.run(case.script)
-    profiled = zygote.run(case.script, settings=QUICK)
+    without, watched, profiled = (
+        zygote.run(case.script, settings=settings, imports=case.imports) for settings in (None, WATCHED, QUICK)
+    )
 
-    assert without.status == 0, without.output
+    assert (without.status, watched.status) == (0, 0), without.output + watched.output
+    assert watched.result["ended"] == "early"
+    assert watched.losses == without.losses
     assert profiled.status == 0, profiled.output
     result = profiled.result
     assert result["ended"] == "stopped", profiled.output
@@ -113,14 +121,6 @@ def test_tied_weights_count_once_and_frozen_ones_are_listed_but_not_exchanged(zy
         ("unused.bias", 32, False),
         ("output.bias", 200, True),
     ]
-
-
-def test_a_script_that_is_only_watched_computes_the_same_to_the_last_iteration(zygote):
-    without = zygote.run("plain.py")
-    watched = zygote.run("plain.py", settings={"steps": 0, "warmup_steps": 6, "settle": False, "memory_steps": 50})
-
-    assert watched.modes.count("memory") == 50
-    assert watched.losses == without.losses[: len(watched.losses)]
 
 
 def test_out_of_memory_is_told_by_the_error_that_ended_the_script(zygote):

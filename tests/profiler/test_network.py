@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import uuid
 
@@ -13,7 +12,7 @@ import pytest
 from muster.api.report import NetworkMeasurement, Report
 from muster_profiler import network, process, profile, progress
 from profiler.canned import outcome, result
-from profiler.conftest import PROFILER, PYTHON
+from profiler.conftest import PROFILER
 
 PORT = 2222
 
@@ -121,7 +120,7 @@ def _removed(*names):
 MEASURE = "import json,sys; from muster_profiler import network; print(json.dumps(network.measure(sys.argv[1], 20)))"
 
 
-def test_a_link_of_a_set_rate_is_measured_within_ten_percent():
+def test_a_link_of_a_set_rate_is_measured_within_ten_percent(python):
     mbit = 200
     names, why_not = _shaped(mbit)
     if names is None:
@@ -129,12 +128,12 @@ def test_a_link_of_a_set_rate_is_measured_within_ten_percent():
     environment = dict(os.environ, PYTHONPATH=str(PROFILER))
     within = ["ip", "netns", "exec"]
     serving = subprocess.Popen(
-        [*within, names[1], PYTHON, "-m", "muster_profiler", "peer", "--port", str(PORT)], env=environment
+        [*within, names[1], python, "-m", "muster_profiler", "peer", "--port", str(PORT)], env=environment
     )
     try:
         found = json.loads(
             subprocess.run(
-                [*within, names[0], sys.executable, "-c", MEASURE, f"10.99.0.2:{PORT}"],
+                [*within, names[0], python, "-c", MEASURE, f"10.99.0.2:{PORT}"],
                 env=environment,
                 capture_output=True,
                 text=True,
