@@ -42,7 +42,7 @@ def call(tmp_path, python):
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=300,
+            timeout=600,
         )
         return Called(done, tmp_path)
 
