@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         warmup_steps=asked.warmup_steps,
         steps=asked.steps,
         deadline_seconds=asked.deadline_seconds,
+        declared=asked.front == "entry",
         peer=asked.peer,
         convolution_seconds=asked.convolution_seconds,
     )

@@ -40,7 +40,7 @@ class Agent:
     def __init__(self, framework: Framework, settings: Settings) -> None:
         self.framework = framework
         self.settings = settings
-        self.clock = Clock(framework.optimizers_exist)
+        self.clock = Clock(framework.optimizers_exist, settings.declared)
         self.thread: int | None = None
         self.plan = self._plan()
         self.mode, self.block, self.remaining = WARM, 0, 3

@@ -1,7 +1,8 @@
 """What marks the iterations of a script: the events it shows decide.
 
 In order: fetches with an optimiser step between them; optimiser steps, where batches do not come from a loader; fetches
-with a backward pass between them, where no optimiser of the framework is used; backward passes alone.
+with a backward pass between them, where no optimiser of the framework is used; backward passes alone. With a declared
+entry point nothing has to be found out: each of its batches is an iteration.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Callable
 
 FETCH, STEP, FETCH_BACKWARD, BACKWARD, STOPPED = "fetch", "step", "fetchBackward", "backward", "stopped"
+DECLARED = "declared"
 
 STEPS_WITHOUT_FETCH = 8
 BACKWARDS_WITHOUT_STEP = 3
@@ -19,9 +21,9 @@ PATIENCE = 64
 class Clock:
     """Counts events; each event answers whether an iteration ends with it."""
 
-    def __init__(self, optimizers_exist: Callable[[], bool]) -> None:
+    def __init__(self, optimizers_exist: Callable[[], bool], declared: bool) -> None:
         self.optimizers_exist = optimizers_exist
-        self.kind: str | None = None
+        self.kind: str | None = DECLARED if declared else None
         self.fetches = self.steps = self.backwards = 0
         self.total_fetches = self.total_steps = self.total_backwards = 0
         self.primary: int | None = None
@@ -29,7 +31,7 @@ class Clock:
 
     def restart(self) -> None:
         """An iteration begins; the event that began it already belongs to it."""
-        self.fetches = int(self.kind in (FETCH, FETCH_BACKWARD))
+        self.fetches = int(self.kind in (FETCH, FETCH_BACKWARD, DECLARED))
         self.steps = int(self.kind == STEP)
         self.backwards = int(self.kind == BACKWARD)
 
@@ -47,7 +49,8 @@ class Clock:
                 self.kind = FETCH
             elif self._never_steps():
                 self.kind = FETCH_BACKWARD
-        due = (self.kind == FETCH and self.steps > 0) or (self.kind == FETCH_BACKWARD and self.backwards > 0)
+        since = {FETCH: self.steps, FETCH_BACKWARD: self.backwards, DECLARED: self.fetches}
+        due = since.get(self.kind or "", 0) > 0
         self.fetches += not due
         self.total_fetches += 1
         return due

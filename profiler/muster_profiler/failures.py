@@ -102,11 +102,11 @@ def why(outcome: Outcome) -> Failure:
 def _no_iterations(result: dict[str, object]) -> str:
     seen = result["seen"]
     assert isinstance(seen, dict)
-    if not any(seen.values()):
+    if not (seen["steps"] or seen["backwards"]):
         return (
-            "the script ended without fetching a batch from a DataLoader, stepping a torch optimiser or calling "
+            "the script ended after {fetches} batches from a DataLoader, without stepping a torch optimiser or calling "
             "backward: nothing to time. If it trains in another way, declare an entry point "
-            "(python -m muster_profiler entry package.module:function)"
+            "(python -m muster_profiler entry package.module:function)".format(**seen)
         )
     return (
         "the script ended after {fetches} batches, {steps} optimiser steps and {backwards} backward passes: too few to "

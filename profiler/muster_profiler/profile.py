@@ -39,6 +39,8 @@ class Options:
     steps: int = 20
     deadline_seconds: float = 600.0
     forward: bool = True
+    declared: bool = False
+    """Whether the command is a declared entry point."""
     convolution_seconds: float | None = None
     """For convolution algorithms. None: what the candidates leave of the budget."""
     peer: str | None = None
@@ -229,7 +231,7 @@ class Profile:
         directory = tempfile.mkdtemp(prefix="muster-profile-")
         try:
             arguments, environment = command.applied(self.arguments, {**self._environment(), **more}, mini_batch)
-            told = trial.Settings(directory=directory, **settings)
+            told = trial.Settings(directory=directory, declared=self.options.declared, **settings)
             return process.run(arguments, environment, told, timeout, self.options.forward, self._watch(mini_batch))
         except OSError as error:
             raise Problem(

@@ -41,6 +41,8 @@ class Settings:
 
     convolution_seconds: float = 0.0
     """If not 0, the trial is for measuring the script's convolutions alone, for so long."""
+    declared: bool = False
+    """Whether it is a declared entry point: then each batch is an iteration."""
     switch: str = ""
     """A setting of the framework to try: see `Framework.switch`."""
 

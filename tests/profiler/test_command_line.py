@@ -137,6 +137,15 @@ def test_a_declared_entry_point(call):
     assert (report.points[0].mini_batch, report.parameters.exchanged_bytes) == (4, 36)
 
 
+def test_a_declared_step_that_uses_neither_optimiser_nor_backward(call):
+    called = call("declared:functional", front="entry", options=["--minibatch", "4"])
+
+    assert called.status == 0, called.log
+    report, _ = called.read()
+    assert (report.points[0].mini_batch, report.points[0].fetches_per_iteration) == (4, 1)
+    assert "OverheadUnknown" not in {warning.reason for warning in report.warnings}
+
+
 def test_the_image_s_own_sitecustomize_still_runs(call, python, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import os\nos.environ['SITE'] = 'the image'\n")
     (tmp_path / "script.py").write_text("import os, sys\nsys.exit('site: ' + os.environ['SITE'])\n")

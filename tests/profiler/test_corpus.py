@@ -57,6 +57,8 @@ CASES = [
     Case("scheduled.py", (4 * 9, 2)),
     Case("forks.py", (4 * 9, 2)),
     Case("accelerated.py", (4 * 17, 2), fetches=2, imports=("accelerate",), losses=2),
+    Case("sharded.py", (4 * (16 * 16 + 16 + 16 + 1), 4), since=(2, 6)),
+    Case("fabric.py", (4 * 9, 2), imports=("lightning",)),
     Case("lightning_trainer.py", (4 * 9, 2), imports=("lightning",)),
     Case("transformers_trainer.py", (4 * 4592, 16), fetches=2, imports=GPT2, losses=2),
 ]
@@ -89,6 +91,7 @@ def test_a_script_computes_the_same_and_is_seen_for_what_it_is(case, zygote):
     assert usual == case.fetches
     trainable = [tensor for tensor in result["parameters"]["tensors"] if tensor["trainable"]]
     assert (result["parameters"]["exchangedBytes"], len(trainable)) == case.trainable
+    assert not any("mod" in tensor["name"] for tensor in trainable), "named as in the model, whatever wraps it"
     assert result["memory"]["optimizerStepBytes"] > 0 or case.clock in ("fetchBackward", "backward")
 
 

@@ -39,6 +39,7 @@ def said(tail, status=1):
         (outcome(result(final=False, cycles=[], iterations=3), timed_out=True), "DeadlineExceeded", "after 3 iter"),
         (outcome(), "NoFramework", "PYTHONPATH"),
         (ended(0, 0), "NoIterations", "entry package.module:function"),
+        (ended(81, 0), "NoIterations", "entry package.module:function"),
         (ended(2, 1), "NoIterations", "after 2 batches, 1"),
         (crashed("KeyError: 'x'", "ProfilerFault", 0), "ProfilerFault", "not the script"),
     ],

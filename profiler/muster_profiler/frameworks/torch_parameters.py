@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.")
-"""Prefixes that DDP, torch.compile and FSDP put before the names of the wrapped model."""
+WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_forward_module.")
+"""Prefixes that DDP, torch.compile, FSDP and Lightning's Fabric put before the names of the wrapped model."""
 
 
 def describe(optimizers: list[Any], with_gradient: dict[int, Any]) -> dict[str, Any]:
