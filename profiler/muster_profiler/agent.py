@@ -65,6 +65,7 @@ class Agent:
         self.upcoming: list[tuple[int, str, int]] = []
         self.published = 0
         self.depth = 0
+        self.fetching = False
         self.step_mark: Any = None
         self.error: dict[str, str] | None = None
         self.stopped = False
@@ -78,8 +79,15 @@ class Agent:
     def fetch(self, source: Source, produce: Callable[[], Any]) -> Any:
         if self.source is None or source.workers > self.source.workers:
             self.source = source
-        if not self._trains_here():  # a thread that loads ahead: its fetches say nothing about iterations
+        if self.fetching or not self._trains_here():  # by a loader, or a thread that loads ahead: tells of no iteration
             return produce()
+        self.fetching = True
+        try:
+            return self._fetch(source, produce)
+        finally:
+            self.fetching = False
+
+    def _fetch(self, source: Source, produce: Callable[[], Any]) -> Any:
         self.depth = 0  # a step that failed tells of no end
         if self.clock.fetched():
             self._boundary()

@@ -14,6 +14,8 @@ TREE = Path(__file__).parents[2]
 PROFILER = TREE / "profiler"
 GIVEN = os.environ.get("MUSTER_PROFILER_PYTHON")
 """A Python to run and profile scripts with, instead of those with the newest and the oldest torch."""
+newest_only = pytest.mark.parametrize("python", ["newest"], indirect=True)
+"""For tests that take long and tell nothing new with the oldest."""
 
 
 @pytest.fixture(scope="session", params=["newest"] if GIVEN else ["newest", "oldest"])

@@ -194,6 +194,19 @@ def test_a_script_that_cannot_take_batches_on_the_device_loses_nothing_else(made
     assert "hostToDeviceNanoseconds" not in found["overheadParts"]
 
 
+def test_what_a_declared_batch_takes_from_a_loader_of_its_own_is_loading(made):
+    script, result = made(declared=True)
+    fetch, inner = script.agent.fetch, Source()
+    script.agent.fetch = lambda source, produce: fetch(source, lambda: fetch(inner, produce))
+    script.train()
+
+    found, _ = point(4, outcome(result()))
+
+    assert found["computeTime"]["medianNanoseconds"] == 112 * MS
+    assert found["overheadTime"]["medianNanoseconds"] == 10 * MS
+    assert result()["iterations"] == script.trained
+
+
 def test_epochs_keep_their_length_though_batches_are_repeated(made):
     script, result = made(steps=40)
     script.train(epochs=2)

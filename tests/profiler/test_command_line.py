@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from muster.api import report_log
 from muster.api.report_log import ReportError
-from profiler.conftest import PROFILER, SCRIPTS
+from profiler.conftest import PROFILER, SCRIPTS, newest_only
 
-newest_only = pytest.mark.parametrize("python", ["newest"], indirect=True)
 QUICK = ["--warmup-steps", "6", "--steps", "10"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from muster.api.report import NetworkMeasurement, Report
 from muster_profiler import network, process, profile, progress
 from profiler.canned import outcome, result
-from profiler.conftest import PROFILER
+from profiler.conftest import PROFILER, newest_only
 
 PORT = 2222
 
@@ -120,6 +120,7 @@ def _removed(*names):
 MEASURE = "import json,sys; from muster_profiler import network; print(json.dumps(network.measure(sys.argv[1], 20)))"
 
 
+@newest_only
 def test_a_link_of_a_set_rate_is_measured_within_ten_percent(python):
     mbit = 200
     names, why_not = _shaped(mbit)
