@@ -3,8 +3,18 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, WithJsonSchema
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+
+Loc = tuple[str | int, ...]
+_PLAIN = {
+    "extra_forbidden": "unknown field",
+    "missing": "missing",
+    "model_type": "must be an object",
+    "dict_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
 
 
 class Strict(BaseModel):
@@ -38,5 +48,24 @@ Time = Annotated[
 ]
 """A point in time (UTC) as `metav1.Time` writes it."""
 
+Whole = Annotated[int, BeforeValidator(lambda value: min(max(value, 1 - 2**63), 2**63 - 1))]
+"""An integer of 64 bits, cut to that rather than refused: no API server takes a longer one."""
+
 Text = Annotated[str, Field(max_length=1024), _cut(1024)]
 """A sentence for people, cut rather than refused when it is too long for the status."""
+
+
+def dotted(loc: Loc) -> str:
+    """A path as kubectl writes it: spec.worker.template.spec.containers[0].image."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
+
+
+def sentence(problem: ErrorDetails) -> str:
+    """What is wrong, for a user: pydantic's words without those of Python."""
+    said = _PLAIN.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+    return said[:1].lower() + said[1:]
+
+
+def sentences(error: ValidationError, *, at: str) -> str:
+    """All that is wrong, each with its field, below the field `at`."""
+    return "; ".join(f"{dotted((at, *each['loc']))}: {sentence(each)}" for each in error.errors(include_url=False))

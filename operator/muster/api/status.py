@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, computed_field
 
-from muster.api.model import Text, Time, Tolerant
+from muster.api.model import Text, Time, Tolerant, Whole
 
 
 class ConditionType(StrEnum):
@@ -113,19 +113,19 @@ class ConvolutionPlan(Tolerant):
 class Prediction(Tolerant):
     """What the plan will do. The interval, where given, is of the iteration time."""
 
-    iteration_time_microseconds: int
-    samples_per_second: int
-    efficiency_percent: int
+    iteration_time_microseconds: Whole
+    samples_per_second: Whole
+    efficiency_percent: Whole
     speedup: str = Field(max_length=16)
-    iteration_time_low_microseconds: int | None = None
-    iteration_time_high_microseconds: int | None = None
+    iteration_time_low_microseconds: Whole | None = None
+    iteration_time_high_microseconds: Whole | None = None
 
 
 class Bottleneck(Tolerant):
     """The step of the iteration that costs most beyond compute, and what would help."""
 
     step: str = Field(max_length=64)
-    exposed_microseconds: int
+    exposed_microseconds: Whole
     message: Text
     remedy: Text
 

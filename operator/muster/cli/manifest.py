@@ -17,12 +17,11 @@ from pydantic import BaseModel, ValidationError
 from muster.api import labels
 from muster.api.crd import NAME_RULE
 from muster.api.job import TrainingJobSpec
+from muster.api.model import Loc, dotted, sentence
 from muster.cli.exits import Code, Exit
 
 _NAME = re.compile(rf"(?=.{{1,{labels.LONGEST_JOB_NAME}}}$)[a-z]([-a-z0-9]*[a-z0-9])?")
 _METADATA = {"name", "namespace", "labels", "annotations", "generateName", "finalizers"}
-
-Loc = tuple[str | int, ...]
 
 
 class ManifestError(Exit):
@@ -179,11 +178,8 @@ class _Document:
                 found += self._of_spec(inner, loc)
             elif each["type"] == "extra_forbidden":
                 found.append(self._unknown(loc, _fields(TrainingJobSpec, loc[1:-1])))
-            elif each["type"] == "missing":
-                found.append(self._at(loc, "missing"))
             else:
-                message = each["msg"].removeprefix("Value error, ")
-                found.append(self._at(loc, message[:1].lower() + message[1:]))
+                found.append(self._at(loc, sentence(each)))
         return found
 
     def _unknown(self, loc: Loc, allowed: list[str]) -> tuple[int, str]:
@@ -229,11 +225,6 @@ class _Document:
                 node = node.value[part]
                 line = node.start_mark.line + 1
         return line
-
-
-def dotted(loc: Loc) -> str:
-    """A path as kubectl writes it: spec.worker.template.spec.containers[0].image."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
 
 
 def _fields(model: Any, loc: Loc) -> list[str]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from muster.api import labels
 from muster.api.inventory import Node
 from muster.api.job import TrainingJobSpec
+from muster.api.model import sentences
 from muster.api.status import TrainingJobStatus
 from muster.cluster.client import Object, quantity
 from muster.jobs.model import Job, Pod, Role, Termination
@@ -165,8 +166,7 @@ def _spec(raw: Object) -> tuple[TrainingJobSpec | None, str | None]:
     try:
         return TrainingJobSpec.model_validate(raw), None
     except ValidationError as error:
-        problems = [f"spec.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-        return None, "; ".join(problems)[:_MESSAGE]
+        return None, sentences(error, at="spec")[:_MESSAGE]
     except Exception as error:  # noqa: BLE001 - a hostile spec must become a condition, whatever it provokes
         return None, f"spec: {error}"[:_MESSAGE]
 
