@@ -19,14 +19,16 @@ from muster.api.status import TrainingJobStatus
 from muster.cluster.act import Actor, Reading
 from muster.cluster.cache import Cache, Key
 from muster.cluster.client import JOBS, Client
-from muster.cluster.errors import ApiError, Conflict, NotFound, Rejected, Throttled
+from muster.cluster.errors import ApiError, Conflict, NotFound, OldDefinition, Rejected, Throttled, Transient
 from muster.cluster.events import Recorder
 from muster.cluster.workqueue import WorkQueue
-from muster.jobs.model import Action, CreateConfigMap, CreatePod, Decision, Job, Observed, Progress, Refusal, Role
+from muster.jobs.model import Action, CreateConfigMap, CreatePod, Decision, Event, Job, Observed, Progress, Refusal, Role
 from muster.logs import Subject, subject
 
 _log = logging.getLogger(__name__)
 _REFUSED_SECONDS = 5.0  # before a refused request is made again, at least
+_AWAY_SECONDS = 15.0  # between two tries while the server is away, at most: how long it was is not the job's doing
+_OLD_SECONDS = 60.0  # between two tries of a status that the cluster's definition does not hold
 _REPORTS = 64  # kept in memory; one that is pushed out is read again
 _COUNTS = ("workers", "servers", "chief", "evaluator", "scheduler")
 _PROFILING = (Role.PROFILER, Role.PEER)
@@ -59,6 +61,11 @@ class Controller:
         self._reports: OrderedDict[Key, Reading] = OrderedDict()
         self._progress: dict[Key, Progress] = {}
         self._written_at: dict[Key, float] = {}
+        self._unwritable: dict[Key, str] = {}
+
+    def trouble(self) -> str:
+        """What keeps jobs from going on that is none of theirs, empty where nothing does."""
+        return next(iter(self._unwritable.values()), "")
 
     async def reconcile(self, key: Key) -> None:
         """Bring one job a step further, and see to it that it is looked at again. No job's trouble is another's."""
@@ -71,6 +78,7 @@ class Controller:
                 # Used at once: in the queue behind others, whose reports push it out, it would be read again for ever.
                 await self._reconcile(key)
             self._queue.succeeded(key)
+            self._unwritable.pop(key, None)
             outcome = "success"
         except Conflict as error:
             # What was decided rests on an old version of the job.
@@ -80,6 +88,11 @@ class Controller:
         except Throttled as error:
             _log.warning("waiting as told: %s", error)
             self._queue.retry(key, at_least=error.retry_after)
+        except OldDefinition as error:
+            _log.error("trying again in %.0f s: %s", self._queue.retry(key, at_least=_OLD_SECONDS), error)
+            await self._tell_unwritable(key, error)
+        except Transient as error:
+            _log.warning("trying again in %.1f s: %s", self._queue.retry(key, at_most=_AWAY_SECONDS), error)
         except ApiError as error:
             _log.warning("trying again in %.1f s: %s", self._queue.retry(key), error)
         except Exception:  # noqa: BLE001 - a poisonous job must not stop the others
@@ -133,6 +146,7 @@ class Controller:
         self._reports.pop(key, None)
         self._progress.pop(key, None)
         self._written_at.pop(key, None)
+        self._unwritable.pop(key, None)
 
     async def _refresh(self, key: Key) -> None:
         """Read the job itself into the cache, without waiting for the watch."""
@@ -143,6 +157,13 @@ class Controller:
                 self._cache.forget(JOBS, key, key.name, job.uid)
         except ApiError as error:
             _log.warning("job not read: %s", error)
+
+    async def _tell_unwritable(self, key: Key, error: OldDefinition) -> None:
+        """By an event, once: the status, where it belongs, is what cannot be written."""
+        observed = self._cache.observe(key)
+        if observed is not None and key not in self._unwritable:
+            self._unwritable[key] = error.message
+            await self._recorder.post(observed.job, Event("Warning", error.reason, error.message))
 
     def _count_wait(self, key: Key, job: Job, status: TrainingJobStatus) -> timedelta | None:
         """How long a status waits in which only counts of pods are new: many pods that start are not a write each."""

@@ -10,6 +10,7 @@ import functools
 import logging
 import signal
 import socket
+from collections.abc import Callable
 
 from muster import jobs, logs, metrics
 from muster.cluster.cache import Cache, Key
@@ -53,6 +54,7 @@ class Operator:
         self._queue: WorkQueue[Key] = WorkQueue()
         self._cache = Cache(self._queue.add)
         self._started = False
+        self._trouble: Callable[[], str] = lambda: ""
         metrics.JOBS.set_function(lambda: len(self._cache.jobs))
         metrics.PODS.set_function(lambda: len(self._cache.pods))
 
@@ -93,6 +95,7 @@ class Operator:
         limits = Limits(settings.parallel_actions, settings.count_interval_seconds)
         recorder = Recorder(client, self._identity)
         controller = Controller(self._decide, client, self._cache, self._queue, recorder, limits)
+        self._trouble = controller.trouble
         workers = [asyncio.create_task(self._queue.work(controller.reconcile)) for _ in range(settings.workers)]
         keepers = [asyncio.create_task(mirror.run())]
         if settings.leader_elect:
@@ -121,7 +124,7 @@ class Operator:
         except ApiError as error:
             return f"the API server does not answer: {error}"
         # A replica that stands by for the lease is ready to take over.
-        return "" if self._started or self._settings.leader_elect else "the first listing is not done"
+        return self._trouble() if self._started or self._settings.leader_elect else "the first listing is not done"
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -1,7 +1,14 @@
 """What the API server can answer, as types that the caller acts on. Raised by the client alone."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
+
+from muster.api import labels
+
+_UNDECLARED = re.compile(r"\.(\S+): field not declared in schema")
+"""How a server-side apply is refused, with 500, where the definition lacks a field."""
+
 
 
 class ApiError(Exception):
@@ -38,6 +45,10 @@ class Rejected(ApiError):
         self.permanent = permanent
 
 
+class OldDefinition(ApiError):
+    """The cluster's definition of TrainingJob lacks a field of the status that this operator writes."""
+
+
 class Transient(ApiError):
     """The server, or the way to it, failed. Whether a write took effect is not known."""
 
@@ -54,6 +65,12 @@ def from_response(status: int, body: Mapping[str, Any], retry_after: str | None)
         return Throttled(message, status=status, reason=reason, retry_after=_seconds(retry_after))
     if status == 500 and "calling webhook" in message:
         return Rejected(message, status=status, reason="WebhookFailed")
+    if unknown := _UNDECLARED.findall(message):
+        message = (
+            f"the cluster's CustomResourceDefinition {labels.PLURAL}.{labels.GROUP} is older than this operator: apply "
+            f"the files of crds/ of the operator's release (it lacks {', '.join(unknown)})"
+        )
+        return OldDefinition(message, status=status, reason="OldDefinition")
     if status in {401, 408, 410} or status >= 500:
         return Transient(message, status=status, reason=reason)
     return Rejected(message, status=status, reason=reason, permanent=status != 403)

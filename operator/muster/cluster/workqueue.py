@@ -7,6 +7,7 @@ entry.
 import asyncio
 import contextlib
 import heapq
+import math
 import random
 import time
 from collections import deque
@@ -51,12 +52,13 @@ class WorkQueue(Generic[K]):
             heapq.heappush(self._timers, (due, self._sequence, key))
             self._wake.set()
 
-    def retry(self, key: K, at_least: float = 0.0) -> float:
+    def retry(self, key: K, *, at_least: float = 0.0, at_most: float = math.inf) -> float:
         """The key's reconcile failed: it is due after a wait that doubles each time. Returns the wait in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait: float = min(self._max, self._base * 2.0 ** min(failures - 1, 30)) * random.uniform(0.75, 1.25)
-        self.add_after(key, max(wait, at_least))
-        return max(wait, at_least)
+        wait = max(at_least, min(wait, at_most))
+        self.add_after(key, wait)
+        return wait
 
     def succeeded(self, key: K) -> None:
         """The key's reconcile went well: its next failure waits the shortest time again."""

@@ -1,5 +1,5 @@
 import pytest
-from muster.cluster.errors import Conflict, NotFound, Rejected, Throttled, Transient, from_response
+from muster.cluster.errors import Conflict, NotFound, OldDefinition, Rejected, Throttled, Transient, from_response
 
 QUOTA = 'pods "a-worker-3" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'
 WEBHOOK = 'Internal error occurred: failed calling webhook "check.example.com": connection refused'
@@ -41,3 +41,23 @@ def test_retry_after_is_obeyed_within_reason(header, seconds):
     error = from_response(429, {}, header)
     assert isinstance(error, Throttled)
     assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("fields", "lacking"),
+    [
+        (".status.plan: field not declared in schema", "status.plan"),
+        (
+            "errors:\n  .status.plan.nodes: field not declared in schema\n  .status.chief: field not declared in schema",
+            "status.plan.nodes, status.chief",
+        ),
+    ],
+)
+def test_a_status_that_the_definition_does_not_hold_names_what_to_apply_and_what_is_lacking(fields, lacking):
+    message = f"failed to create typed patch object (ns/job; muster.dev/v1alpha1, Kind=TrainingJob): {fields}"
+    error = from_response(500, {"message": message}, None)
+    assert isinstance(error, OldDefinition)
+    assert error.message == (
+        "the cluster's CustomResourceDefinition trainingjobs.muster.dev is older than this operator: apply the files of "
+        f"crds/ of the operator's release (it lacks {lacking})"
+    )

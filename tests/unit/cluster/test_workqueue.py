@@ -95,6 +95,11 @@ async def test_a_server_that_asks_for_more_time_gets_it():
     assert queue.retry("a", at_least=7) == 7
 
 
+async def test_a_wait_that_is_bounded_for_its_reason_stays_below():
+    queue: WorkQueue[str] = WorkQueue(base_seconds=1)
+    assert max(queue.retry("a", at_most=15) for _ in range(10)) == 15
+
+
 async def test_a_thousand_failures_do_not_overflow():
     queue: WorkQueue[str] = WorkQueue()
     for _ in range(2000):
