@@ -22,7 +22,18 @@ from muster.cluster.client import JOBS, Client
 from muster.cluster.errors import ApiError, Conflict, NotFound, OldDefinition, Rejected, Throttled, Transient
 from muster.cluster.events import Recorder
 from muster.cluster.workqueue import WorkQueue
-from muster.jobs.model import Action, CreateConfigMap, CreatePod, Decision, Event, Job, Observed, Progress, Refusal, Role
+from muster.jobs.model import (
+    Action,
+    CreateConfigMap,
+    CreatePod,
+    Decision,
+    Event,
+    Job,
+    Observed,
+    Progress,
+    Refusal,
+    Role,
+)
 from muster.logs import Subject, subject
 
 _log = logging.getLogger(__name__)

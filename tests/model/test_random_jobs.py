@@ -12,7 +12,6 @@ from model.world import report
 from muster.api.report import Report
 from muster.cluster.views import packed_job
 from support.random_jobs import random_job
-from support.status import STATUS
 
 COUNT, CHUNK = int(os.environ.get("RANDOM_JOBS", "3000")), 250
 

@@ -5,16 +5,15 @@ JSON.
 """
 
 import json
-from typing import Any
 
 from model.world import World, report
-from support.status import STATUS
 from muster.api.labels import MANAGED_BY
 from muster.api.report import Report
 from muster.api.status import ConditionType as Is
 from muster.api.status import TrainingJobStatus
 from muster.jobs import conditions
 from muster.jobs.model import Action, CreatePod, Job, Role
+from support.status import STATUS
 
 
 class Witness(World):

@@ -117,7 +117,7 @@ class _Document:
             raise ManifestError(f"{where}:{node.start_mark.line + 1}: not a Kubernetes object: a mapping is expected")
         try:
             # A Kubernetes object is JSON: dates and the like of YAML go as text.
-            self.body: dict[str, Any] = json.loads(json.dumps(body, default=str))
+            self.body: dict[str, Any] = json.loads(json.dumps(body, default=str, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise ManifestError(f"{where}:{node.start_mark.line + 1}: not a Kubernetes object: {error}") from None
 

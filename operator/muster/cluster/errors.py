@@ -10,7 +10,6 @@ _UNDECLARED = re.compile(r"\.(\S+): field not declared in schema")
 """How a server-side apply is refused, with 500, where the definition lacks a field."""
 
 
-
 class ApiError(Exception):
     """An API request that did not succeed. `status` is the HTTP code, 0 where none came back."""
 

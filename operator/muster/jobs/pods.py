@@ -12,6 +12,9 @@ from muster.jobs.members import Cluster, Member
 from muster.jobs.model import Job, Role
 from muster.jobs.settings import PORT
 
+_LONGEST_BYTES = 131_071
+"""Of one argument, or of NAME=value, with which Linux starts a process: MAX_ARG_STRLEN less its final zero."""
+
 
 def merged_env(ours: Mapping[str, str], theirs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Ours first, so that the user's may refer to them. Of two with one name the user's wins, but for MUSTER_*: those
@@ -24,6 +27,20 @@ def merged_env(ours: Mapping[str, str], theirs: list[dict[str, Any]]) -> list[di
         if name.startswith("MUSTER_") or name not in named
     ]
     return kept + [entry for entry in theirs if not (entry["name"] in ours and entry["name"].startswith("MUSTER_"))]
+
+
+def startable(container: dict[str, Any], ours: Mapping[str, str]) -> None:
+    """BadTemplate where Linux could not start the container, and would say no more than that a list is too long."""
+    texts = [(f"the variable {entry['name']}", f"{entry['name']}={entry.get('value')}") for entry in container["env"]]
+    texts += [("an argument", text) for text in [*(container.get("command") or []), *(container.get("args") or [])]]
+    for what, text in texts:
+        if (length := len(text.encode())) > _LONGEST_BYTES:
+            mine = what.rpartition(" ")[-1] in ours
+            remedy = "use fewer replicas, or shorter names of job and namespace" if mine else "put it into a file"
+            raise objects.BadTemplate(
+                f"{what} of the container {container['name']} has {length} bytes, and Linux starts no process with "
+                f"more than {_LONGEST_BYTES} in one: {remedy}"
+            )
 
 
 def base(job: Job, template: PodTemplate, member: Member, attempt: int, group: int | None) -> dict[str, Any]:
@@ -77,6 +94,7 @@ def pod(job: Job, spec: TrainingJobSpec, plan: Plan, attempt: int, member: Membe
     ports = objects.listed(container, "ports", f"{member.role}.template.spec.containers[{container['name']}]")
     if not any(port.get("containerPort") == PORT or port.get("name") == "muster" for port in ports):
         container["ports"] = [*ports, {"name": "muster", "containerPort": PORT}]
+    startable(container, env)
     return body
 
 

@@ -123,6 +123,7 @@ def build(job: Job, spec: TrainingJobSpec, attempt: int, settings: Settings) -> 
         "env": pods.merged_env(env, theirs),
         "terminationMessagePolicy": "File",
     }
+    pods.startable(container, env)
     container.pop("args", None)
     container.pop("terminationMessagePath", None)
     # A probe would kill a script that is being measured, or hold it back.

@@ -85,6 +85,7 @@ def test_the_examples_are_read(path: Path) -> None:
         ("  worker:", "  goal: {speedup: '2'}\n  worker:", "8: spec.goal: given twice"),
         ("kind: TrainingJob", "kind: [TrainingJob", "3: not YAML"),
         (GOOD, "- 1\n", "1: not a Kubernetes object: a mapping is expected"),
+        ("  worker:", "  worker:\n    replicas: .nan", "1: not a Kubernetes object: Out of range float values"),
         (GOOD, "a: &a [*a]\n", "1: not a Kubernetes object"),
         (GOOD, "", " no TrainingJob in it"),
         (GOOD, "apiVersion: v1\nkind: Secret\n", " no TrainingJob in it, only Secret"),

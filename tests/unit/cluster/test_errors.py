@@ -48,7 +48,8 @@ def test_retry_after_is_obeyed_within_reason(header, seconds):
     [
         (".status.plan: field not declared in schema", "status.plan"),
         (
-            "errors:\n  .status.plan.nodes: field not declared in schema\n  .status.chief: field not declared in schema",
+            "errors:\n  .status.plan.nodes: field not declared in schema\n"
+            "  .status.chief: field not declared in schema",
             "status.plan.nodes, status.chief",
         ),
     ],
@@ -58,6 +59,6 @@ def test_a_status_that_the_definition_does_not_hold_names_what_to_apply_and_what
     error = from_response(500, {"message": message}, None)
     assert isinstance(error, OldDefinition)
     assert error.message == (
-        "the cluster's CustomResourceDefinition trainingjobs.muster.dev is older than this operator: apply the files of "
-        f"crds/ of the operator's release (it lacks {lacking})"
+        "the cluster's CustomResourceDefinition trainingjobs.muster.dev is older than this operator: apply the "
+        f"files of crds/ of the operator's release (it lacks {lacking})"
     )

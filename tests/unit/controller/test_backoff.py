@@ -1,4 +1,4 @@
-"""How long a job waits after the server failed it: a server that was away for long is no reason to stay away from it."""
+"""How long a job waits after the server failed it: a server that was away is no reason to stay away."""
 
 import logging
 import re

@@ -5,10 +5,13 @@ import json
 import pytest
 from model.world import World, report, spec, template
 from muster.api.job import Framework
+from muster.api.labels import LONGEST_JOB_NAME
+from muster.api.status import ConditionType as Is
 from muster.api.status import ConvolutionPlan
-from muster.jobs import contracts
+from muster.jobs import contracts, members, pods
 from muster.jobs.members import Cluster, Member
 from muster.jobs.model import Role
+from muster.jobs.settings import Settings, cluster_address
 
 W, S = Role.WORKER, Role.SERVER
 ALL_REDUCE = Cluster(workers=("w0:1", "w1:1", "w2:1"), gpus_per_worker=1)
@@ -195,3 +198,51 @@ def test_what_the_user_sets_wins_but_for_musters_own_facts() -> None:
     assert names.index("MUSTER_MINIBATCH") < names.index("BATCH")
     found = world.env("job-worker-0")
     assert (found["MASTER_PORT"], found["MUSTER_WORKERS"]) == ("29500", "2")
+
+
+# What Linux can start.
+
+LONGEST = Settings(address=lambda _, job, pod: cluster_address("n" * 63, job, pod))
+MOST = 512
+
+
+@pytest.mark.parametrize("framework", [each for each in Framework if each != Framework.TENSORFLOW])
+def test_at_the_bounds_of_the_crd_every_variable_fits_into_a_processs_environment(framework: Framework) -> None:
+    job, plan = "j" * LONGEST_JOB_NAME, World(spec=spec(2, 2)).profiled().status.plan
+    assert plan is not None
+    most = {"value": MOST}
+    plan = plan.model_copy(
+        update={"workers": plan.workers.model_copy(update=most), "servers": plan.servers.model_copy(update=most)}
+    )
+    wanted = spec(MOST, MOST, framework=framework)
+    observed = World(spec=wanted, name=job).observe()
+    cluster = members.cluster(observed.job, wanted, plan, LONGEST)
+    for role in (W, S):
+        body = pods.pod(observed.job, wanted, plan, 1, Member(role, MOST - 1), cluster)
+        assert len(body["metadata"]["name"]) <= 63
+        longest = max(len(f"{each['name']}={each['value']}") for each in body["spec"]["containers"][0]["env"])
+        assert 90_000 < longest < 131_072
+
+
+@pytest.mark.parametrize(("count", "state"), [(100, "Starting"), (MOST, "Failed")])
+def test_a_tf_config_that_is_too_long_for_a_process_is_refused_before_any_pod(count: int, state: str) -> None:
+    wanted = spec(count, count, framework="TensorFlow")
+    world = World(spec=wanted, name="j" * LONGEST_JOB_NAME, settings=LONGEST).profiled()
+    assert world.status.state == state
+    if state == "Failed":
+        assert world.says(Is.FAILED) == ("True", "InvalidSpec")
+        said = world.condition(Is.FAILED).message
+        assert "the variable TF_CONFIG" in said
+        assert "use fewer replicas, or shorter names of job and namespace" in said
+        assert {name for name, _ in world.created} == {f"{world.name}-profiler"}
+
+
+@pytest.mark.parametrize("field", ["env", "args"])
+def test_a_text_of_the_users_that_is_too_long_for_a_process_is_refused_before_the_profile(field: str) -> None:
+    own, text = template(), "é" * 70_000  # 140,000 bytes, though the CRD counts characters
+    own["spec"]["containers"][0][field] = [{"name": "DATA", "value": text}] if field == "env" else [text]
+    world = World(spec=spec(2, None, worker={"template": own, "replicas": 2}))
+    world.settle()
+    assert world.says(Is.FAILED) == ("True", "InvalidSpec")
+    assert "put it into a file" in world.condition(Is.FAILED).message
+    assert world.created == []
