@@ -4,6 +4,7 @@ import asyncio
 import json
 import secrets
 
+import psutil
 from muster.cluster.client import EVENTS, JOBS, PODS, QUOTAS, SERVICES
 from muster.cluster.errors import Rejected
 from support.jobs import REPORT
@@ -135,6 +136,26 @@ async def test_a_pod_of_somebody_else_with_the_same_name_is_left_alone_and_told(
     assert found["metadata"]["uid"] == foreign["metadata"]["uid"]
     await life.delete_pod("job-profiler")
     await life.until_over(seconds=60)
+
+
+async def test_thousands_of_foreign_pods_leave_its_memory_as_it_is(lives: Lives):
+    life = await lives(unique("crowd"), runs_on)
+    await life.create(training_job("job"))
+    await life.until("PodsReady")
+    operator = psutil.Process(life.operator.pid)
+    before = operator.memory_info().rss
+    spec = {"containers": [{"name": "main", "image": "example.com/other:1", "args": ["x" * 1000]}]}
+    gate = asyncio.Semaphore(32)
+
+    async def create(number: int) -> None:
+        async with gate:
+            await life.client.create(PODS, life.namespace, {"metadata": {"name": f"other-{number}"}, "spec": spec})
+
+    await asyncio.gather(*map(create, range(3000)))
+    await life.create(training_job("later"))
+    await life.until("PodsReady", "later")  # so that whatever was told before it has been taken in
+    assert operator.memory_info().rss - before < 3 * 2**20
+    assert life.operator.starts == 1
 
 
 async def test_nothing_is_written_on_the_job_but_its_status(lives: Lives, api_server):  # D8
