@@ -1,11 +1,13 @@
 """The release as Helm keeps it: installed, upgraded, removed and installed again."""
 
+import pytest
 from chart.conftest import CHART
 from muster_dev.api_server import LocalControlPlane
 
 NAMESPACE = ("--namespace", "muster-system")
 
 
+@pytest.mark.scenario("D8")
 def test_a_release_leaves_nothing_but_the_crd_and_can_come_back(own_api_server: LocalControlPlane) -> None:
     def left() -> list[str]:
         kinds = "deploy,svc,sa,role,rolebinding,clusterrole,clusterrolebinding,lease,networkpolicy,configmap,secret"

@@ -102,6 +102,7 @@ def refusals(jobs: Jobs) -> dict[str, str]:
     return jobs.refusals(bodies)
 
 
+@pytest.mark.scenario("A3")
 @pytest.mark.parametrize("case", CONSTRAINTS, ids=lambda case: case.title)
 def test_a_constraint_passes_its_good_example_and_refuses_its_bad_one_with_its_message(
     refusals: dict[str, str], case: Constraint
@@ -111,16 +112,19 @@ def test_a_constraint_passes_its_good_example_and_refuses_its_bad_one_with_its_m
     assert case.field in refusals[case.title]
 
 
+@pytest.mark.scenario("C10")
 @pytest.mark.parametrize("name", GOOD_NAMES)
 def test_c10_a_name_that_fits_its_pods_passes(jobs: Jobs, name: str) -> None:
     assert jobs.refusal(job({}, name)) == ""
 
 
+@pytest.mark.scenario("C10")
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_c10_a_name_that_its_pods_cannot_carry_is_refused(jobs: Jobs, name: str) -> None:
     assert "its pods and services are named after it" in jobs.refusal(job({}, name))
 
 
+@pytest.mark.scenario("C2")
 @pytest.mark.parametrize(
     ("patch", "field"),
     [
@@ -135,6 +139,7 @@ def test_c2_a_misspelt_field_is_refused_by_name(jobs: Jobs, patch: dict[str, Any
     assert f'unknown field "{field}"' in jobs.refusal(job(patch))
 
 
+@pytest.mark.scenario("C11")
 @pytest.mark.parametrize(
     "patch",
     [
@@ -383,5 +388,6 @@ def test_a_job_that_we_show_is_taken(jobs: Jobs, where: str) -> None:
     assert jobs.refusal(SHOWN[where]) == ""
 
 
+@pytest.mark.scenario("D6")
 def test_d6_the_crd_can_be_applied_by_an_old_client_side_apply_twice(jobs: Jobs) -> None:
     assert "unchanged" in jobs.cluster.apply(CRD)

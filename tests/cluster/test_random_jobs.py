@@ -63,6 +63,7 @@ async def server(api_server: Cluster) -> AsyncIterator[DryRun]:
         yield found
 
 
+@pytest.mark.scenario("C11")
 @pytest.mark.parametrize("first", range(0, COUNT, CHUNK))
 async def test_c11_what_the_api_server_takes_is_read_and_comes_to_an_end(server: DryRun, first: int) -> None:
     taken = 0

@@ -5,6 +5,7 @@ import json
 import secrets
 
 import psutil
+import pytest
 from muster.cluster.client import EVENTS, JOBS, PODS, QUOTAS, SERVICES
 from muster.cluster.errors import Rejected
 from support.jobs import REPORT
@@ -30,6 +31,7 @@ def runs_on(pod, siblings) -> Exit | None:
     return Exit(0, json.dumps(REPORT)) if role(pod) == "profiler" else None
 
 
+@pytest.mark.scenario("D4")
 async def test_two_operators_at_once_make_no_pod_twice(lives: Lives):  # D4
     life = await lives(unique("two"), start=False)
     second = OperatorProcess(life.proxy.kubeconfig, life.log.with_name("second.log"), namespaces=[life.namespace])
@@ -44,6 +46,7 @@ async def test_two_operators_at_once_make_no_pod_twice(lives: Lives):  # D4
         second.kill()
 
 
+@pytest.mark.scenario("D4")
 async def test_with_the_lease_the_second_stands_by_and_takes_over(lives: Lives):
     election = {"leader_elect": True, "lease_seconds": 3}
     life = await lives(unique("lease"), start=False, lease_namespace="default", lease_name=unique("lease"), **election)
@@ -77,6 +80,7 @@ async def test_an_operator_that_is_told_to_stop_ends_well_and_lets_the_lease_go(
     await life.eventually("the next one does not wait a minute", lambda: _says(life.log, "watching", 2), seconds=20)
 
 
+@pytest.mark.scenario("D7")
 async def test_one_poisonous_job_does_not_stop_the_others(lives: Lives):  # D7, C10, C11
     life = await lives(unique("poison"), runs_well)
     bad = training_job("bad")
@@ -94,6 +98,7 @@ async def test_one_poisonous_job_does_not_stop_the_others(lives: Lives):  # D7, 
         assert job["status"]["conditions"], job["metadata"]["name"]
 
 
+@pytest.mark.scenario("C13")
 async def test_a_quotas_refusal_is_told_and_the_job_goes_on_when_there_is_room(lives: Lives):  # C13
     life = await lives(unique("quota"), runs_well)
     quota = {
@@ -138,6 +143,7 @@ async def test_a_pod_of_somebody_else_with_the_same_name_is_left_alone_and_told(
     await life.until_over(seconds=60)
 
 
+@pytest.mark.scenario("D2")
 async def test_thousands_of_foreign_pods_leave_its_memory_as_it_is(lives: Lives):
     life = await lives(unique("crowd"), runs_on)
     await life.create(training_job("job"))
@@ -158,6 +164,7 @@ async def test_thousands_of_foreign_pods_leave_its_memory_as_it_is(lives: Lives)
     assert life.operator.starts == 1
 
 
+@pytest.mark.scenario("D8")
 async def test_nothing_is_written_on_the_job_but_its_status(lives: Lives, api_server):  # D8
     life = await lives(unique("clean"), runs_well)
     await asyncio.to_thread(

@@ -35,6 +35,7 @@ class Death:
         return (self.outcome, self.twice, self.profiles, self.restarts) == ("Complete", 0, 1, 1)
 
 
+@pytest.mark.scenario("C5", "D3")
 async def test_killed_before_and_after_each_write_it_ends_complete_with_no_pod_and_no_profile_twice(lives, capsys):
     reference = await lives(f"death-0-{secrets.token_hex(3)}")
     await reference.create(training_job("job"))

@@ -112,6 +112,7 @@ async def test_a_job_with_a_restart_ends_the_same_when(fault, lives: Lives):
     assert life.pods_created() == PODS
 
 
+@pytest.mark.scenario("D3")
 async def test_a_server_that_goes_away_for_a_while_is_waited_for(lives: Lives):
     life = await lives(f"away-{secrets.token_hex(3)}")
     await life.create(training_job("job"))
@@ -126,6 +127,7 @@ async def test_a_server_that_goes_away_for_a_while_is_waited_for(lives: Lives):
     assert life.pods_created() == PODS
 
 
+@pytest.mark.scenario("D3")
 async def test_what_vanished_while_a_watch_was_deaf_is_found_out(lives: Lives):
     """A worker is deleted while no watch is open, and the watches come back without their place in history."""
 
@@ -153,6 +155,7 @@ async def test_what_vanished_while_a_watch_was_deaf_is_found_out(lives: Lives):
     assert len(life.pods_created()) == len(set(life.pods_created()))
 
 
+@pytest.mark.scenario("D5")
 async def test_an_operator_that_starts_from_an_old_answer_makes_nothing_twice(lives: Lives):
     """A new operator's listings are answered from the past, as by an API server that lags behind."""
     life = await lives(f"stale-{secrets.token_hex(3)}")

@@ -40,6 +40,7 @@ REPORTS = [
 ]
 
 
+@pytest.mark.scenario("C11", "D1")
 @pytest.mark.parametrize("first", range(0, COUNT, CHUNK))
 def test_c11_any_job_is_read_or_refused_in_plain_words_and_ends(first: int) -> None:
     for seed in range(first, min(first + CHUNK, COUNT)):

@@ -71,6 +71,7 @@ def test_a_script_that_ended_while_warming_up_is_timed_by_the_later_half():
     assert found["computeTime"]["medianNanoseconds"] == 100 * MS
 
 
+@pytest.mark.scenario("A6")
 def test_the_peak_is_the_larger_phase_and_the_margin_stands_apart():
     memory = point(32, outcome(result()))[0]["memory"]
 
@@ -86,6 +87,7 @@ def test_what_the_allocator_reserves_beyond_the_peak_is_the_margin_if_it_is_more
     assert memory["marginBytes"] == int(GIB + 0.02 * 2 * GIB)
 
 
+@pytest.mark.scenario("A6")
 @pytest.mark.parametrize(
     ("memory", "problem"),
     [

@@ -84,6 +84,7 @@ def test_a_batch_size_that_does_not_reach_the_loader_is_a_warning(monkeypatch):
     assert "was given 8, but its loader makes batches of 4" in report["warnings"][0]["message"]
 
 
+@pytest.mark.scenario("A4")
 def test_one_candidate_that_hangs_leaves_time_for_the_others(monkeypatch):
     hung = outcome(status=-9, timed_out=True)
     trials = Trials(monkeypatch, {16: hung, 32: sized(32), 64: sized(64)})
@@ -103,6 +104,7 @@ def test_after_two_that_fail_alike_nothing_larger_is_tried(monkeypatch):
     assert "not tried: 128" in report["warnings"][0]["message"]
 
 
+@pytest.mark.scenario("A7")
 def test_one_that_runs_out_of_memory_does_not_rule_out_a_larger_one(monkeypatch):
     Trials(monkeypatch, {16: OUT_OF_MEMORY, 32: sized(32)})
 

@@ -24,6 +24,7 @@ def test_an_upgrade_under_a_running_job_disturbs_nothing(cluster: Namespace, ins
     cluster.wait_for("during", "Complete")
 
 
+@pytest.mark.scenario("D8")
 def test_uninstall_leaves_nothing_but_the_crd(installed: Any, cluster: Namespace, reinstalled: None) -> None:
     cluster.apply(job("orphan", "sleep 600", mode="Recommend"))
     cluster.wait_for("orphan", "Complete")

@@ -89,6 +89,7 @@ def hard() -> Iterator[dict[str, Any]]:
     yield alone
 
 
+@pytest.mark.scenario("A4")
 def test_a_script_that_hangs_tells_how_far_it_came_and_fails_by_the_profiles_deadline(cluster: Namespace) -> None:
     """The first here: it looks at what is told while it hangs."""
     cluster.eventually(
@@ -108,6 +109,7 @@ def test_a_script_of_another_kind_is_profiled_as_it_is(cluster: Namespace, scrip
     assert [point["fits"] for point in profile["points"]] == [True]
 
 
+@pytest.mark.scenario("A4")
 def test_a_batch_at_which_the_kubelet_ends_the_container_is_the_one_that_does_not_fit(cluster: Namespace) -> None:
     cluster.wait_for("hungry", "Profiled", 300)
     if "ptrace is not permitted" in cluster.kubectl("logs", "hungry-profiler"):

@@ -44,6 +44,7 @@ def test_a_container_killed_for_its_memory_is_told_as_that(cluster: Namespace) -
     assert "memory" in cluster.condition("hungry", "Failed")["message"]
 
 
+@pytest.mark.scenario("C4")
 def test_c4_an_evicted_worker_restarts_the_job_without_counting(cluster: Namespace) -> None:
     cluster.apply(job("moved", "sleep 15"))
     cluster.wait_for("moved", "PodsReady")
@@ -60,6 +61,7 @@ def test_c4_an_evicted_worker_restarts_the_job_without_counting(cluster: Namespa
     assert cluster.status("moved")["restarts"] == 0
 
 
+@pytest.mark.scenario("C13")
 def test_c13_a_quota_is_quoted_in_a_condition_and_obeyed_until_it_is_raised(cluster: Namespace) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
     cluster.apply(quota, job("crowded", "sleep 3"))
@@ -75,6 +77,7 @@ def test_c13_a_quota_is_quoted_in_a_condition_and_obeyed_until_it_is_raised(clus
     cluster.wait_for("crowded", "Complete")
 
 
+@pytest.mark.scenario("C15")
 def test_c15_a_sidecar_does_not_keep_a_job_from_completing(cluster: Namespace) -> None:
     manifest = job("attended", "sleep 1")
     manifest["spec"]["worker"]["template"]["spec"]["containers"].append(
@@ -89,6 +92,7 @@ def test_c15_a_sidecar_does_not_keep_a_job_from_completing(cluster: Namespace) -
     cluster.wait_for("attended", "Complete")
 
 
+@pytest.mark.scenario("D8")
 def test_d8_a_namespace_can_be_deleted_under_a_running_job(cluster: Namespace) -> None:
     cluster.apply(job("doomed", "sleep 600", server="sleep 600"))
     cluster.wait_for("doomed", "PodsReady")
@@ -96,6 +100,7 @@ def test_d8_a_namespace_can_be_deleted_under_a_running_job(cluster: Namespace) -
     assert cluster.name not in cluster.cluster.kubectl("get", "namespaces", "-o", "name")
 
 
+@pytest.mark.scenario("C12")
 def test_c12_an_image_that_no_worker_can_pull_is_named_and_fails_by_the_deadline(cluster: Namespace) -> None:
     manifest = job("nopull", "true", runPolicy={"activeDeadlineSeconds": 45})
     manifest["spec"]["worker"]["template"]["spec"]["containers"][0]["image"] = "muster-nowhere:none"
@@ -110,6 +115,7 @@ def test_c12_an_image_that_no_worker_can_pull_is_named_and_fails_by_the_deadline
     cluster.eventually("no pod left to hold anything", lambda: not cluster.pods("nopull"), 30)
 
 
+@pytest.mark.scenario("C4")
 def test_c4_a_lost_node_restarts_the_job_elsewhere_without_counting(cluster: Namespace, installed: Any) -> None:
     manifest = job("stranded", "[ $MUSTER_ATTEMPT -gt 1 ] || sleep 600")
     pod = manifest["spec"]["worker"]["template"]["spec"]

@@ -70,6 +70,7 @@ def test_recommend_stops_after_the_plan(cluster: Namespace) -> None:
     assert cluster.pods("advice") == []
 
 
+@pytest.mark.scenario("A1")
 def test_the_users_counts_win_and_the_recommendation_stands_beside_them(cluster: Namespace) -> None:
     manifest = job("mine", "sleep 5", server="sleep 600")
     manifest["spec"]["worker"]["replicas"] = 3

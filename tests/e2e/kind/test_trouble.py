@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from support.jobs import job, template
 from support.live import Namespace
 
@@ -37,6 +38,7 @@ def test_a_crash_while_profiling_is_told_with_the_scripts_own_words(cluster: Nam
     assert "no such data set" in cluster.condition("badscript", "Failed")["message"]
 
 
+@pytest.mark.scenario("C12")
 def test_an_image_that_does_not_exist_is_named_within_a_minute(cluster: Namespace) -> None:
     manifest = job("noimage", "true", profile=None)
     manifest["spec"]["worker"]["template"] = template("true", image="muster-nowhere:none")
@@ -64,6 +66,7 @@ def test_a_job_deleted_while_running_leaves_nothing(cluster: Namespace) -> None:
     cluster.eventually("nothing left", lambda: not left_over(cluster, "midway"))
 
 
+@pytest.mark.scenario("D3")
 def test_the_operator_killed_while_profiling_profiles_once(
     cluster: Namespace, kill_operator: Callable[[], None]
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_generated_file_is_up_to_date(path: str) -> None:
     assert (TREE / path).read_text() == GENERATED[path], f"{path} is stale: run `python dev/generate.py`"
 
 
+@pytest.mark.scenario("D6")
 def test_the_crd_fits_the_annotation_that_kubectl_apply_writes() -> None:
     assert len(json.dumps(crd.generate())) < 128 * 1024  # the limit of all annotations together is 256 KiB
 

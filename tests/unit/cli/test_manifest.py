@@ -38,6 +38,7 @@ def test_the_examples_are_read(path: Path) -> None:
     assert len(load(path).jobs) == 1
 
 
+@pytest.mark.scenario("C2")
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [

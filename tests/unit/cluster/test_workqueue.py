@@ -26,6 +26,7 @@ async def test_a_key_added_many_times_is_reconciled_once():
     assert seen == {"a": 1, "b": 1}
 
 
+@pytest.mark.scenario("D5")
 async def test_a_key_is_never_reconciled_twice_at_once_and_again_when_added_meanwhile():
     queue, running, most, runs = WorkQueue(), 0, 0, 0
 

@@ -29,6 +29,7 @@ def controller(failure: Exception) -> Controller:
     return Controller(decide, nothing, cache, queue, Recorder(nothing, "test"), Limits())
 
 
+@pytest.mark.scenario("D3")
 @pytest.mark.parametrize(
     ("failure", "longest"),
     [(Transient("the server is away"), 15), (Rejected("forbidden", status=403), 375)],

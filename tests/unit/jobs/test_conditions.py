@@ -20,6 +20,7 @@ def test_every_condition_is_there_from_first_sight() -> None:
     assert all(condition.observed_generation == 1 for condition in world.status.conditions)
 
 
+@pytest.mark.scenario("D1")
 def test_d1_the_transition_time_moves_only_with_the_status() -> None:
     status = conditions.put(TrainingJobStatus(), Is.PROFILED, "False", "A", "", 1, START)
     later = START.replace(hour=1)
@@ -31,6 +32,7 @@ def test_d1_the_transition_time_moves_only_with_the_status() -> None:
     assert conditions.get(status, Is.PROFILED).last_transition_time == later  # type: ignore[union-attr]
 
 
+@pytest.mark.scenario("D1")
 def test_d1_conditions_do_not_contradict_each_other_at_the_end() -> None:
     world = World(spec=spec(2, 1)).running()
     world.exit("job-worker-0")

@@ -77,6 +77,7 @@ def test_tensorflow_places_each_member_in_one_cluster() -> None:
     assert tf(Role.CHIEF, 0, FULL) == {"cluster": cluster, "task": {"type": "chief", "index": 0}}
 
 
+@pytest.mark.scenario("B1")
 def test_b1_the_evaluator_is_in_nobodys_cluster_but_its_own() -> None:
     for role in (W, S, Role.CHIEF):
         assert "evaluator" not in tf(role, 0, FULL)["cluster"]  # type: ignore[operator]
@@ -140,6 +141,7 @@ def test_paddle_trainers_know_their_number_and_place() -> None:
 # On the pods.
 
 
+@pytest.mark.scenario("B3")
 @pytest.mark.parametrize("framework", list(Framework))
 def test_b3_the_counts_are_equal_on_every_live_pod_and_are_those_of_the_pods(framework: Framework) -> None:
     world = World(spec=spec(3, 2, framework=framework)).running()
@@ -161,12 +163,14 @@ def test_the_scheduler_is_made_by_muster_and_has_no_gpu() -> None:
     assert world.env("job-scheduler-0")["DMLC_ROLE"] == "scheduler"
 
 
+@pytest.mark.scenario("B5")
 def test_b5_pods_without_gpus_see_none() -> None:
     world = World(spec=spec(2, 1)).running()
     assert world.env("job-server-0")["NVIDIA_VISIBLE_DEVICES"] == "void"
     assert "NVIDIA_VISIBLE_DEVICES" not in world.env("job-worker-0")
 
 
+@pytest.mark.scenario("A8")
 def test_a8_the_workspace_limit_reaches_the_workers() -> None:
     world = World(spec=spec(2, 1, framework="PyTorch"), profile=report())
     world.settle()
@@ -206,6 +210,7 @@ LONGEST = Settings(address=lambda _, job, pod: cluster_address("n" * 63, job, po
 MOST = 512
 
 
+@pytest.mark.scenario("C10")
 @pytest.mark.parametrize("framework", [each for each in Framework if each != Framework.TENSORFLOW])
 def test_at_the_bounds_of_the_crd_every_variable_fits_into_a_processs_environment(framework: Framework) -> None:
     job, plan = "j" * LONGEST_JOB_NAME, World(spec=spec(2, 2)).profiled().status.plan

@@ -89,6 +89,7 @@ def test_the_training_container_says_whether_a_pod_is_done(fields: dict[str, obj
 # What follows.
 
 
+@pytest.mark.scenario("C4")
 @pytest.mark.parametrize("fields", [end[1] for end in DISRUPTIONS], ids=[end[0] for end in DISRUPTIONS])
 def test_c4_eviction_preemption_and_node_loss_do_not_count(fields: dict[str, object]) -> None:
     world = World(spec=spec(2, None, runPolicy={"backoffLimit": 0})).running()
@@ -101,6 +102,7 @@ def test_c4_eviction_preemption_and_node_loss_do_not_count(fields: dict[str, obj
     assert {pod.attempt for pod in world.pods.values() if pod.role == Role.WORKER} == {2}
 
 
+@pytest.mark.scenario("C4")
 def test_c4_a_pod_that_somebody_deletes_restarts_the_job_without_counting() -> None:
     world = World(spec=spec(2, 1)).running()
     world.vanish("job-server-0")
@@ -145,6 +147,7 @@ def test_a_worker_of_a_tensorflow_job_is_replaced_alone_and_counted_once() -> No
     assert len(world.status.replaced_pods) == 1
 
 
+@pytest.mark.scenario("B4")
 def test_b4_a_lost_server_of_a_tensorflow_job_restarts_all_of_it() -> None:
     world = World(spec=spec(2, 2, framework="TensorFlow")).running()
     world.exit("job-server-1", 1)
@@ -152,6 +155,7 @@ def test_b4_a_lost_server_of_a_tensorflow_job_restarts_all_of_it() -> None:
     assert world.status.attempt == 2
 
 
+@pytest.mark.scenario("C12")
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"])
 def test_c12_a_bad_image_is_told_at_once_and_fails_the_job_when_a_start_takes_too_long(reason: str) -> None:
     world = World(spec=spec(2, None)).profiled()
@@ -220,6 +224,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.scenario("C13")
 @pytest.mark.parametrize(("message", "given", "reason"), REFUSALS)
 def test_c13_a_refusal_is_a_condition_with_its_text(message: str, given: str, reason: str) -> None:
     world = ready_for_pods()
@@ -229,6 +234,7 @@ def test_c13_a_refusal_is_a_condition_with_its_text(message: str, given: str, re
     assert message in world.condition(Is.PODS_READY).message
 
 
+@pytest.mark.scenario("C13")
 def test_c13_a_quota_refusal_while_the_pods_are_made_is_a_condition_and_waits() -> None:
     world = ready_for_pods()
     world.refusals = (Refusal("create pod job-worker-1", QUOTA, permanent=False, reason="Forbidden", at=world.now),)
@@ -246,6 +252,7 @@ def test_c13_a_quota_refusal_while_the_pods_are_made_is_a_condition_and_waits() 
     assert world.says(Is.PODS_READY) == ("True", "PodsReady")
 
 
+@pytest.mark.scenario("C13")
 def test_c13_a_rejection_as_invalid_is_permanent() -> None:
     world = ready_for_pods()
     message = 'Pod "job-worker-0" is invalid: spec.containers[0].image: Required value'
@@ -274,6 +281,7 @@ def test_a_report_that_cannot_be_kept_does_not_hold_up_the_job() -> None:
 # What the cluster has.
 
 
+@pytest.mark.scenario("A10")
 def test_a10_a_plan_larger_than_the_cluster_says_so_and_makes_no_pods() -> None:
     nodes = (Node("a", 2, 1000, 1), Node("b", 2, 1000, 1))
     world = World(spec=spec(64, None), inventory=Inventory(nodes))
@@ -288,6 +296,7 @@ def test_a10_a_plan_larger_than_the_cluster_says_so_and_makes_no_pods() -> None:
     assert len(world.pods) == 65
 
 
+@pytest.mark.scenario("A10")
 def test_a10_a_quota_bounds_like_a_cluster() -> None:
     world = World(spec=spec(4, None), inventory=Inventory((Node("a", 8, 1000, 1),), gpu_quota=2)).profiled()
     assert "the namespace's quota leaves 2" in world.condition(Is.SIZED).message

@@ -1,5 +1,6 @@
 """A job's life when nothing goes wrong."""
 
+import pytest
 from model.world import World, spec
 from muster.api.status import ConditionType as Is
 from muster.jobs.model import CreatePod, CreateService
@@ -43,6 +44,7 @@ def test_a_job_is_profiled_sized_run_and_complete() -> None:
     assert world.services == {}
 
 
+@pytest.mark.scenario("C14")
 def test_the_plan_is_in_the_status_no_later_than_its_first_pod_and_the_service_comes_before_the_pods() -> None:
     world = World()
     world.settle()

@@ -88,6 +88,7 @@ def test_making_pods_changes_nothing_of_the_spec() -> None:
     assert json.dumps(wanted.dump(), sort_keys=True) == before
 
 
+@pytest.mark.scenario("C14")
 def test_c14_the_service_is_headless_and_names_pods_that_are_not_ready() -> None:
     world = World().profiled()
     service = world.services["job"]
@@ -217,6 +218,7 @@ def test_the_candidates_are_the_users_or_else_powers_of_two(
 # Names, owners, and what is not Muster's.
 
 
+@pytest.mark.scenario("C10")
 @pytest.mark.parametrize("name", ["1job", "a.b", "x" * 63])
 def test_c10_a_name_that_no_pod_can_have_is_refused_before_anything_is_made(name: str) -> None:
     world = World(name=name)
@@ -226,6 +228,7 @@ def test_c10_a_name_that_no_pod_can_have_is_refused_before_anything_is_made(name
     assert world.pods == {}
 
 
+@pytest.mark.scenario("C2", "C11")
 @pytest.mark.parametrize(
     "error", ["spec.worker.replicas: Input should be greater than or equal to 1", "spec.gaol: extra"]
 )
@@ -289,6 +292,7 @@ def test_a_pod_with_the_labels_and_another_name_is_left_alone() -> None:
     assert "debug" not in world.deleted
 
 
+@pytest.mark.scenario("D4")
 def test_d4_pods_of_a_later_attempt_than_the_status_knows_stop_every_decision() -> None:
     world = World(spec=spec(2, None)).running()
     stale = world.status
@@ -307,6 +311,7 @@ def test_d4_pods_of_a_later_attempt_than_the_status_knows_stop_every_decision() 
     assert world.status.restarts == 1
 
 
+@pytest.mark.scenario("D5")
 def test_d5_a_stale_cache_asks_again_for_the_same_names() -> None:
     world = World(spec=spec(2, 1))
     world.settle()
@@ -333,6 +338,7 @@ OPEN_OF_POD = ["volumes", "initContainers", "securityContext", "hostname", "rest
 OPEN_OF_CONTAINER = ["volumeMounts", "ports", "securityContext", "livenessProbe", "terminationMessagePolicy"]
 
 
+@pytest.mark.scenario("C11")
 @given(
     of_pod=st.dictionaries(st.sampled_from(OPEN_OF_POD), JSON),
     of_container=st.dictionaries(st.sampled_from(OPEN_OF_CONTAINER), JSON),

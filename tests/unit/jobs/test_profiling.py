@@ -13,6 +13,7 @@ def profilers(world: World) -> int:
     return [name for name, _ in world.created].count("job-profiler")
 
 
+@pytest.mark.scenario("C12")
 def test_c12_a_bad_image_in_the_profile_is_told_at_once_and_fails_at_the_profiles_deadline() -> None:
     world = World(spec=spec(profile={"activeDeadlineSeconds": 100}))
     world.settle()
@@ -30,6 +31,7 @@ def test_c12_a_bad_image_in_the_profile_is_told_at_once_and_fails_at_the_profile
     assert world.pods == {}
 
 
+@pytest.mark.scenario("A4")
 def test_a_profile_that_the_kubelet_ends_at_its_deadline_fails_the_job() -> None:
     world = World(profile=ReportProblem("no report in the log"))
     world.settle()
@@ -94,6 +96,7 @@ def test_a_profiler_that_was_killed_is_tried_again_within_the_backoff_limit() ->
     assert world.says(Is.FAILED) == ("True", "BackoffLimitExceeded")
 
 
+@pytest.mark.scenario("C4")
 def test_c4_a_profiler_that_is_evicted_is_tried_again_without_counting() -> None:
     world = World(spec=spec(runPolicy={"backoffLimit": 0}))
     world.settle()
@@ -127,6 +130,7 @@ def test_a_report_counts_whatever_else_the_pod_did() -> None:
     assert "job-profile" in world.config_maps
 
 
+@pytest.mark.scenario("A4")
 def test_a4_a_candidate_that_does_not_fit_is_left_out_and_the_rest_goes_on() -> None:
     world = World(profile=report(32, 64, failing=(128,))).running()
     assert world.status.profile is not None
@@ -138,6 +142,7 @@ def test_a4_a_candidate_that_does_not_fit_is_left_out_and_the_rest_goes_on() -> 
     assert world.says(Is.PODS_READY) == ("True", "PodsReady")
 
 
+@pytest.mark.scenario("A4")
 def test_a4_no_candidate_fits_fails_the_job() -> None:
     world = World(profile=report(failing=(64, 128)))
     world.settle()
@@ -147,6 +152,7 @@ def test_a4_no_candidate_fits_fails_the_job() -> None:
     assert "64: out of memory; 128: out of memory" in world.condition(Is.FAILED).message
 
 
+@pytest.mark.scenario("A5")
 def test_a5_an_infeasible_goal_says_what_would_satisfy_it_and_makes_no_workers() -> None:
     world = World(spec=spec(None, None, goal={"speedup": "100"})).profiled()
     assert world.says(Is.SIZED) == ("False", "Infeasible")
@@ -155,6 +161,7 @@ def test_a5_an_infeasible_goal_says_what_would_satisfy_it_and_makes_no_workers()
     assert set(world.pods) == {"job-profiler"}
 
 
+@pytest.mark.scenario("A1")
 def test_a1_the_users_count_wins_and_the_recommendation_stands_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(spec=spec(6, None, goal={"speedup": "1.5"})).profiled()
     assert world.says(Is.SIZED) == ("True", "SizedWithUserValues")
@@ -262,6 +269,7 @@ def test_a_plan_that_stands_is_never_computed_again(monkeypatch: pytest.MonkeyPa
 # A death at any point.
 
 
+@pytest.mark.scenario("D3")
 @pytest.mark.parametrize("dies_after", range(8))
 def test_d3_killed_between_profile_plan_and_pods_there_is_one_profile_and_one_plan(dies_after: int) -> None:
     world = World(spec=spec(3, 2))

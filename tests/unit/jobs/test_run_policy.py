@@ -24,6 +24,7 @@ def crash(world: World) -> None:
 # Restarts.
 
 
+@pytest.mark.scenario("C5")
 def test_c5_backoff_limit_2_gives_exactly_3_starts_across_operator_restarts() -> None:
     world = World(spec=spec(2, None, runPolicy={"backoffLimit": 2})).running()
     for _ in range(5):
@@ -84,6 +85,7 @@ def test_a_restart_keeps_the_plan_and_makes_no_second_profile() -> None:
     assert [name for name, _ in world.created].count("job-profiler") == 1
 
 
+@pytest.mark.scenario("B4")
 def test_b4_a_server_dies_and_all_workers_crash_is_one_restart_of_all_and_one_count() -> None:
     world = World(spec=spec(3, 2)).running()
     world.exit("job-server-0", 1)
@@ -120,6 +122,7 @@ def test_success_wins_over_a_failure_that_is_seen_at_the_same_time() -> None:
 # Deadline and time to live.
 
 
+@pytest.mark.scenario("C6")
 def test_c6_the_deadline_runs_while_pods_stay_pending() -> None:
     world = World(spec=spec(2, None, runPolicy={"activeDeadlineSeconds": 100})).profiled()
     world.change("job-worker-0", unschedulable="0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
@@ -149,6 +152,7 @@ def test_a_job_that_was_done_in_time_is_complete_though_the_operator_looks_after
     assert world.says(Is.COMPLETE) == ("True", "Succeeded")
 
 
+@pytest.mark.scenario("C7")
 def test_c7_a_time_to_live_is_kept_and_also_when_the_operator_was_down_at_its_end() -> None:
     world = World(spec=spec(2, None, runPolicy={"ttlSecondsAfterFinished": 50})).running()
     world.exit("job-worker-0")
@@ -161,6 +165,7 @@ def test_c7_a_time_to_live_is_kept_and_also_when_the_operator_was_down_at_its_en
     assert DeleteJob(world.uid) in world.reconcile().actions
 
 
+@pytest.mark.scenario("C9")
 def test_c9_a_job_that_can_never_run_has_failed_with_a_completion_time() -> None:
     world = World(spec=spec(2, None)).profiled()
     world.change("job-worker-0", waiting_reason="InvalidImageName", node="node-1")
@@ -172,6 +177,7 @@ def test_c9_a_job_that_can_never_run_has_failed_with_a_completion_time() -> None
 # What is left behind.
 
 
+@pytest.mark.scenario("C1")
 @pytest.mark.parametrize(
     ("policy", "left"),
     [
@@ -190,6 +196,7 @@ def test_c1_clean_pod_policy_says_what_a_failed_job_leaves(policy: str, left: se
     assert set(world.pods) == left
 
 
+@pytest.mark.scenario("B2")
 def test_b2_servers_are_gone_within_one_reconcile_of_the_workers_being_done() -> None:
     world = World(spec=spec(2, 2)).running()
     world.exit("job-worker-0")
@@ -216,6 +223,7 @@ def test_an_end_is_final_and_its_cleaning_goes_on_after_a_death() -> None:
     assert world.services == {}
 
 
+@pytest.mark.scenario("C15")
 def test_c15_the_training_container_decides_not_a_sidecar() -> None:
     world = World(spec=spec(2, None)).running()
     world.exit("job-worker-0", 0, phase="Running")
@@ -248,6 +256,7 @@ def test_a_sidecar_that_fails_after_the_training_container_is_done_fails_nothing
 # Suspension.
 
 
+@pytest.mark.scenario("C8")
 def test_c8_suspended_at_creation_has_no_pod_is_not_deleted_and_runs_when_resumed() -> None:
     world = World(
         spec=spec(2, None, runPolicy={"suspend": True, "ttlSecondsAfterFinished": 0, "activeDeadlineSeconds": 5})
@@ -382,6 +391,7 @@ def test_success_policy_all_workers_waits_for_every_worker() -> None:
     assert world.says(Is.COMPLETE) == ("True", "Succeeded")
 
 
+@pytest.mark.scenario("C3")
 def test_c3_a_finished_pod_that_is_garbage_collected_is_remembered_and_does_not_run_again() -> None:
     world = World(spec=spec(3, None, successPolicy="AllWorkers")).running()
     world.exit("job-worker-2")

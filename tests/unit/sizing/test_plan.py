@@ -75,6 +75,7 @@ def test_workers_without_gpus_are_not_bound_by_the_clusters_gpus():
     assert found.gpus_per_worker == 0
 
 
+@pytest.mark.scenario("A1")
 def test_the_users_counts_win_and_the_recommendation_stands_beside():
     found = plan(
         report(point(64, 1.0, 0.05), parameter_bytes=ALEXNET_BYTES),
@@ -130,6 +131,7 @@ def test_measured_smaller_batches_take_the_place_of_lemma_1s_assumption():
 OUT_OF_MEMORY = {"miniBatch": 32, "fits": False, "problem": "CUDA out of memory", "memory": {"peakBytes": 17 << 30}}
 
 
+@pytest.mark.scenario("A7")
 def test_memory_is_not_taken_to_grow_with_the_batch():
     # 32 picked an algorithm that needs more memory than 64 does.
     measured = report(point(16, 0.1, 0.0), OUT_OF_MEMORY, point(64, 0.2, 0.0, peak=8 << 30))
@@ -137,6 +139,7 @@ def test_memory_is_not_taken_to_grow_with_the_batch():
     assert (found.mini_batch.value, found.mini_batch.limited_by) == (64, "Candidates")
 
 
+@pytest.mark.scenario("A6")
 def test_the_fastest_batch_that_fits_is_chosen_with_a_margin_of_memory():
     tight = point(64, 0.15, 0.0, peak=int(15.6 * 2**30))
     found = plan(report(point(16, 0.1, 0.0), point(32, 0.15, 0.0), tight), efficiency(100), limits(max_workers=1), None)
@@ -169,6 +172,7 @@ def test_the_other_goals(goal, workers, limited_by):
     assert (found.workers.value, found.workers.limited_by) == (workers, limited_by)
 
 
+@pytest.mark.scenario("A5")
 @pytest.mark.parametrize(
     ("goal", "wanted", "reason", "words"),
     [
@@ -194,6 +198,7 @@ def test_workers_whose_own_links_bind_get_the_least_bad_plan_and_a_warning():
     assert "WorkerLinkBinds" in reasons(found)
 
 
+@pytest.mark.scenario("A9")
 def test_a_tensor_that_dominates_caps_the_servers_and_is_named():
     tensors = (900_000, 25_000, 25_000, 25_000, 25_000)
     measured = report(point(64, 0.5, 0.0), parameter_bytes=4_000_000_000, tensors=tensors)
@@ -236,6 +241,7 @@ def test_bandwidths_are_the_users_else_measured_else_assumed_aloud():
     assert reasons(assumed).count("BandwidthAssumed") == 2
 
 
+@pytest.mark.scenario("A3")
 @pytest.mark.parametrize(
     ("measured", "wanted"),
     [
@@ -292,6 +298,7 @@ def test_alternatives_are_one_server_less_and_more_and_the_other_topologies():
     assert found.alternatives[0].predicted.iteration_time_microseconds > found.predicted.iteration_time_microseconds
 
 
+@pytest.mark.scenario("A10", "B3")
 def test_a_cluster_bounds_the_workers_by_whole_workers_on_its_nodes_and_its_quota():
     nodes = (Node("a", 4, 0, 0), Node("b", 3, 0, 0), Node("c", 2, 0, 0))
     wanted = limits(gpus_per_worker=2)
@@ -323,6 +330,7 @@ def test_a_workspace_limit_is_nothing_that_a_cpu_can_be_given():
     assert plan(measured, efficiency(80), limits(workspace=Workspace.SHARED), None).convolution is None
 
 
+@pytest.mark.scenario("A8")
 def test_convolutions_get_the_workspace_limit_that_memory_leaves_room_for():
     measured = report(point(64, 0.2, 0.0, peak=12 << 30), convolutions=[CONVOLUTION, CONVOLUTION])
     found = plan(measured, efficiency(80), limits(workspace=Workspace.SHARED), None).convolution

@@ -37,6 +37,7 @@ def test_the_fewest_servers_that_hide_the_exchange(parameters, workers, links, c
     assert servers.fewest(traffic, links, workers, compute) == count
 
 
+@pytest.mark.scenario("A2")
 @pytest.mark.parametrize(("excess", "count"), [(0, 3), (1e-7 / 3, 4), (-1e-7, 3)])
 def test_an_exact_fit_is_one_server_fewer_than_a_hair_more(excess, count):
     traffic = Traffic(3e8 * (1 + excess), 3e8 * (1 + excess))
@@ -95,6 +96,7 @@ shapes = st.lists(st.integers(1, 10**7), max_size=8)
 ways = st.sampled_from([placement.even, placement.round_robin, placement.largest_first, placement.big_arrays_split])
 
 
+@pytest.mark.scenario("A2")
 @given(amounts, amounts, counts, seconds, shapes, ways, st.floats(1, 4))
 def test_counts_never_fall_when_bytes_grow_or_bandwidth_falls(size, speed, workers, window, tensors, place, factor):
     shards = Shards(tensors, place)
