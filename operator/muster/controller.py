@@ -100,7 +100,9 @@ class Controller:
             _log.warning("waiting as told: %s", error)
             self._queue.retry(key, at_least=error.retry_after)
         except OldDefinition as error:
-            _log.error("trying again in %.0f s: %s", self._queue.retry(key, at_least=_OLD_SECONDS), error)
+            _log.error(
+                "trying again in %.0f s: %s", self._queue.retry(key, at_least=_OLD_SECONDS, at_most=_OLD_SECONDS), error
+            )
             await self._tell_unwritable(key, error)
         except Transient as error:
             _log.warning("trying again in %.1f s: %s", self._queue.retry(key, at_most=_AWAY_SECONDS), error)

@@ -16,24 +16,7 @@ from muster.api.labels import API_VERSION, KIND, LONGEST_JOB_NAME
 
 SPEC = crd.job_schema()["properties"]["spec"]
 
-QUANTITIES = [
-    "1",
-    "0",
-    "-0",
-    "-1",
-    "500m",
-    "1k",
-    "8Gi",
-    "1e3",
-    "1e400",
-    "1e-400",
-    "0x10",
-    "٣",
-    "NaN",
-    "1 ",
-    "",
-    "9" * 40,
-]
+QUANTITIES = ["1", "0", "-0", "-1", "500m", "1k", "8Gi", "1e3", "1e400", "1e-400", "0x10", "٣", "NaN", "", "9" * 40]
 SPEEDUPS = ["7.5", "1", "0.001", "9999.999", "2"] * 8 + ["0", "-0", "1e3", "NaN", "٣", "1\n"]
 BANDWIDTHS = ["10Gbit", "1250MB", "1.25GiB", "8kbit", "80Tbit"] * 8 + ["0MB", "10 Gbit", "1e400GB", "NaNGbit", "٣Gbit"]
 GPUS = [0, 1, 8, "1", "8", "9999"] * 30 + QUANTITIES
@@ -50,14 +33,7 @@ HOSTILE = [
     functools.reduce(lambda deep, _: {"a": deep}, range(90), {}),
 ]
 _OPEN_OF_POD = ["volumes", "initContainers", "securityContext", "hostname", "restartPolicy", "affinity", "nodeSelector"]
-_OPEN_OF_CONTAINER = [
-    "volumeMounts",
-    "ports",
-    "securityContext",
-    "livenessProbe",
-    "terminationMessagePolicy",
-    "envFrom",
-]
+_OPEN_OF_CONTAINER = ["volumeMounts", "ports", "securityContext", "livenessProbe", "lifecycle", "envFrom"]
 
 
 def random_job(seed: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""docs/scenarios.md against the tests that are marked with a scenario's number: every scenario has one, where it says."""
+"""docs/scenarios.md against the tests that carry a scenario's number: each has some, and where the page says."""
 
 import ast
 import re
