@@ -64,6 +64,8 @@ def from_response(status: int, body: Mapping[str, Any], retry_after: str | None)
         return Throttled(message, status=status, reason=reason, retry_after=_seconds(retry_after))
     if status == 500 and "calling webhook" in message:
         return Rejected(message, status=status, reason="WebhookFailed")
+    if status == 500 and "request is too large" in message:  # etcd's word on an object of more than 1.5 MiB
+        return Rejected(message, status=status, reason="RequestEntityTooLarge", permanent=True)
     if unknown := _UNDECLARED.findall(message):
         message = (
             f"the cluster's CustomResourceDefinition {labels.PLURAL}.{labels.GROUP} is older than this operator: apply "

@@ -15,6 +15,7 @@ WEBHOOK = 'Internal error occurred: failed calling webhook "check.example.com": 
         (400, {"reason": "BadRequest", "message": "bad"}, None, Rejected, True),
         (403, {"reason": "Forbidden", "message": QUOTA}, None, Rejected, False),
         (500, {"reason": "InternalError", "message": WEBHOOK}, None, Rejected, False),
+        (500, {"message": "etcdserver: request is too large"}, None, Rejected, True),
         (429, {"reason": "TooManyRequests", "message": "slow"}, "7", Throttled, None),
         (429, {}, None, Throttled, None),
         (503, {"message": "starting"}, "2", Throttled, None),
