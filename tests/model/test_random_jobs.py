@@ -11,6 +11,7 @@ from model.whole_life import whole_life
 from model.world import report
 from muster.api.report import Report
 from muster.cluster.views import packed_job
+from support.job_constraints import job
 from support.random_jobs import random_job
 
 COUNT, CHUNK = int(os.environ.get("RANDOM_JOBS", "3000")), 250
@@ -54,6 +55,15 @@ def test_c11_any_job_is_read_or_refused_in_plain_words_and_ends(first: int) -> N
         except BaseException as error:
             error.add_note(f"random_job({seed})")
             raise
+
+
+def test_a_prediction_that_64_bits_do_not_hold_is_cut_to_them() -> None:
+    """By a report that anybody may write, into a config map."""
+    raw = job({"worker": {"replicas": 2}}, "job")
+    raw["metadata"] |= {"namespace": "team", "uid": "u"}
+    world = whole_life(packed_job(raw).unpack(), extreme(10**15, 10**16, 1))
+    assert world.status.plan is not None
+    assert world.status.plan.predicted.iteration_time_microseconds == 2**63 - 1
 
 
 def plain(message: str | None) -> None:
