@@ -48,8 +48,8 @@ Time = Annotated[
 ]
 """A point in time (UTC) as `metav1.Time` writes it."""
 
-Whole = Annotated[int, BeforeValidator(lambda value: min(max(value, 1 - 2**63), 2**63 - 1))]
-"""An integer of 64 bits, cut to that rather than refused: no API server takes a longer one."""
+Whole = Annotated[int, BeforeValidator(lambda value: min(value, 2**63 - 1) if isinstance(value, int) else value)]
+"""A number that is cut to 64 bits rather than refused: no API server takes a longer one."""
 
 Text = Annotated[str, Field(max_length=1024), _cut(1024)]
 """A sentence for people, cut rather than refused when it is too long for the status."""
@@ -60,12 +60,12 @@ def dotted(loc: Loc) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
 
 
-def sentence(problem: ErrorDetails) -> str:
+def complaint(problem: ErrorDetails) -> str:
     """What is wrong, for a user: pydantic's words without those of Python."""
     said = _PLAIN.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
     return said[:1].lower() + said[1:]
 
 
-def sentences(error: ValidationError, *, at: str) -> str:
+def complaints(error: ValidationError, *, at: str) -> str:
     """All that is wrong, each with its field, below the field `at`."""
-    return "; ".join(f"{dotted((at, *each['loc']))}: {sentence(each)}" for each in error.errors(include_url=False))
+    return "; ".join(f"{dotted((at, *each['loc']))}: {complaint(each)}" for each in error.errors(include_url=False))

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from muster.api import labels
 from muster.api.crd import NAME_RULE
 from muster.api.job import TrainingJobSpec
-from muster.api.model import Loc, dotted, sentence
+from muster.api.model import Loc, complaint, dotted
 from muster.cli.exits import Code, Exit
 
 _NAME = re.compile(rf"(?=.{{1,{labels.LONGEST_JOB_NAME}}}$)[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -179,7 +179,7 @@ class _Document:
             elif each["type"] == "extra_forbidden":
                 found.append(self._unknown(loc, _fields(TrainingJobSpec, loc[1:-1])))
             else:
-                found.append(self._at(loc, sentence(each)))
+                found.append(self._at(loc, complaint(each)))
         return found
 
     def _unknown(self, loc: Loc, allowed: list[str]) -> tuple[int, str]:

@@ -14,6 +14,7 @@ from muster import sizing
 from muster.api import report_log
 from muster.api.job import TrainingJobSpec
 from muster.api.measured import MeasuredPlan, Run
+from muster.api.model import dotted
 from muster.api.report import Report
 from muster.api.status import Choice, Plan
 from muster.cli import manifest
@@ -79,7 +80,7 @@ def _problem(error: ErrorDetails) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         message = f"unknown field; known here: {known}"
-    return f"{manifest.dotted(error['loc'])}: {message[:1].lower()}{message[1:]}"
+    return f"{dotted(error['loc'])}: {message[:1].lower()}{message[1:]}"
 
 
 def table(plan: Plan) -> Table:

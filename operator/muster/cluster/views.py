@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from muster.api import labels
 from muster.api.inventory import Node
 from muster.api.job import TrainingJobSpec
-from muster.api.model import sentences
+from muster.api.model import complaints
 from muster.api.status import TrainingJobStatus
 from muster.cluster.client import Object, quantity
 from muster.jobs.model import Job, Pod, Role, Termination
@@ -166,7 +166,7 @@ def _spec(raw: Object) -> tuple[TrainingJobSpec | None, str | None]:
     try:
         return TrainingJobSpec.model_validate(raw), None
     except ValidationError as error:
-        return None, sentences(error, at="spec")[:_MESSAGE]
+        return None, complaints(error, at="spec")[:_MESSAGE]
     except Exception as error:  # noqa: BLE001 - a hostile spec must become a condition, whatever it provokes
         return None, f"spec: {error}"[:_MESSAGE]
 
