@@ -98,6 +98,25 @@ async def test_one_poisonous_job_does_not_stop_the_others(lives: Lives):  # D7, 
         assert job["status"]["conditions"], job["metadata"]["name"]
 
 
+@pytest.mark.scenario("C11", "D7")
+@pytest.mark.parametrize("depth", [60, 300, 900, 5000])
+async def test_a_job_that_is_nested_too_deep_is_refused_by_a_condition_and_stops_no_other(
+    depth: int, lives: Lives, api_server
+):
+    life = await lives(unique("deep"), runs_well)
+    deep = '{"a":' * depth + "{}" + "}" * depth
+    body = json.dumps(training_job("bad")).replace('"containers": [', f'"affinity": {deep}, "containers": [', 1)
+    path = JOBS.path(life.namespace)
+    await asyncio.to_thread(api_server.kubectl, "create", "--raw", path, "-f", "-", stdin=body)
+    await life.until("Failed", "bad")
+    await life.create(training_job("job"))
+    await life.until_over("job")
+    failed = next(each for each in (await life.job("bad"))["status"]["conditions"] if each["type"] == "Failed")
+    assert failed["reason"] == "InvalidSpec"
+    assert "spec.worker.template.spec: a part of it is nested more than 50 levels deep" in failed["message"]
+    assert life.operator.starts == 1
+
+
 @pytest.mark.scenario("C13")
 async def test_a_quotas_refusal_is_told_and_the_job_goes_on_when_there_is_room(lives: Lives):  # C13
     life = await lives(unique("quota"), runs_well)

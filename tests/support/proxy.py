@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from muster.cluster import nesting
 from muster.cluster.client import Access, Client
 from muster.cluster.throttle import TokenBucket
 
@@ -175,7 +176,7 @@ class Proxy:
                 return await self._stream(request, given)
             body = await given.read()
             if call.is_write:
-                call.answer = json.loads(body)
+                call.answer = nesting.loads(body)
             elif given.status == 200:
                 self.on_read(call, body)
             kept = {name: value for name, value in given.headers.items() if name.lower() not in _HOP}

@@ -24,6 +24,11 @@ from muster.api.rules import Rule, Ruled
 _ARGUMENT_LENGTH = 131_072
 """The longest single argument or variable that Linux hands to a process (MAX_ARG_STRLEN)."""
 
+_DEEPEST = 50
+"""Levels of objects and lists, of which a pod has a dozen. The schema cannot bound what it leaves open, and what comes
+after it walks the whole of a template.
+"""
+
 Argument = Annotated[str, Field(max_length=_ARGUMENT_LENGTH)]
 
 
@@ -97,7 +102,21 @@ class PodSpec(_Open):
         return self
 
 
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
+
+
 def _checked(spec: dict[str, Any]) -> dict[str, Any]:
+    if _too_deep(spec):
+        raise ValueError(f"a part of it is nested more than {_DEEPEST} levels deep, as nothing in a pod is")
     PodSpec.model_validate(spec)
     return spec
 

@@ -18,6 +18,7 @@ from kubernetes.utils import parse_quantity
 
 from muster import metrics
 from muster.api import labels
+from muster.cluster import nesting
 from muster.cluster.errors import ApiError, Throttled, Transient, from_response
 from muster.cluster.throttle import TokenBucket
 
@@ -239,7 +240,7 @@ class Client:
             raise Transient(f"GET {path}: {error or type(error).__name__}") from error
 
     async def _json(self, verb: str, resource: Resource, path: str, **how: Any) -> Object:
-        return cast("Object", json.loads(await self._request(verb, resource, path, **how)))
+        return cast("Object", nesting.loads(await self._request(verb, resource, path, **how)))
 
     async def _request(
         self,

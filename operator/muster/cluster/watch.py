@@ -12,6 +12,7 @@ from typing import Any
 import kopf
 
 from muster.api import labels
+from muster.cluster import nesting
 from muster.cluster.cache import WATCHED, Cache
 from muster.cluster.client import NODES, QUOTAS, Access, Client, Resource
 
@@ -70,6 +71,7 @@ class Watch:
 
     async def run(self, namespaces: tuple[str, ...], optional: Collection[Resource]) -> None:
         """Watch until SIGTERM or SIGINT. Raises when a stream ends in a way that only a new process can mend."""
+        nesting.install()
         registry = kopf.OperatorRegistry()
         access = await self._client.access()
         kopf.on.login(registry=registry, id="login")(_login(access))

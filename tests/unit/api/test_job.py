@@ -61,6 +61,20 @@ def test_null_means_not_given() -> None:
     assert nulled == job
 
 
+@pytest.mark.parametrize(("depth", "taken"), [(48, True), (49, False), (900, False)])
+def test_a_template_that_is_deeper_than_any_pod_is_refused(depth: int, taken: bool) -> None:
+    deep: object = {}
+    for _ in range(depth):
+        deep = [deep]
+    body = spec({})
+    body["worker"]["template"]["spec"]["affinity"] = deep
+    if taken:
+        TrainingJobSpec.model_validate(body)
+        return
+    with pytest.raises(ValidationError, match="nested more than 50 levels deep"):
+        TrainingJobSpec.model_validate(body)
+
+
 @pytest.mark.parametrize(("amount", "count"), [(2, 2), ("2", 2), (0, 0)])
 def test_gpus_are_read_from_the_training_container(amount: object, count: int) -> None:
     assert read(gpus(amount)).worker.template.gpus == count
