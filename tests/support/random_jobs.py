@@ -137,6 +137,7 @@ def _mend_containers(containers: list[dict[str, Any]], *, alone: bool) -> None:
         del containers[1:]
     for index, container in enumerate(containers):
         container["name"] = f"c{index}"
+        container.setdefault("image", "train:1")  # so that many of the pods are taken too
     containers[-1]["name"] = "train"
     containers[-1]["command"] = containers[-1].get("command") or ["python", "train.py"]
 
