@@ -83,7 +83,7 @@ async def _lives(server: DryRun, raw: Object) -> bool:
     except Rejected:
         return False
     read = packed_job(stored).unpack()
-    assert read.spec_error is None
+    assert read.spec_error is None or "levels deep" in read.spec_error, "the schema can say all but this"
     world = whole_life(read)
     for body in list(world.bodies.values())[:4]:
         body["metadata"].pop("ownerReferences")  # of a job that is not stored

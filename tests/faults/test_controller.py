@@ -220,10 +220,14 @@ async def test_a_life_is_told_in_events_each_once(lives: Lives):
     life = await lives(unique("events"), one_restart)
     await life.create(training_job("job"))
     await life.until_over()
-    events = await life.objects(EVENTS)
-    reasons = [event["reason"] for event in events if event["regarding"]["kind"] == "TrainingJob"]
-    assert {"Profiled", "Succeeded"} <= set(reasons)
-    said = [(event["reason"], event.get("note")) for event in events]
+
+    async def told() -> bool:
+        events = await life.objects(EVENTS)
+        reasons = [event["reason"] for event in events if event["regarding"]["kind"] == "TrainingJob"]
+        return {"Profiled", "Succeeded"} <= set(reasons)
+
+    await life.eventually("its profile and its end are told", told)
+    said = [(event["reason"], event.get("note")) for event in await life.objects(EVENTS)]
     print(said)
     assert len(said) == len(set(said))
 
