@@ -41,6 +41,7 @@ class ReplicaStatus(Tolerant):
     completed_indexes: str = Field(
         "",
         max_length=2048,
+        pattern=r"^([0-9]{1,3}(-[0-9]{1,3})?(,[0-9]{1,3}(-[0-9]{1,3})?)*)?$",
         description="Indexes that are done in the present attempt, as 0,3-5; remembered when their pods are gone.",
     )
 

@@ -162,3 +162,10 @@ def test_a_node_counts_where_an_ordinary_gpu_pod_may_run(spec, conditions, count
 def test_a_quota_says_how_many_gpus_it_leaves(hard, used, left):
     view = views.quota_view({"metadata": META, "status": {"hard": hard, "used": used}})
     assert (view.gpus_left if view else None) == left
+
+
+@pytest.mark.parametrize(("indexes", "kept"), [("0,3-5", True), ("0-511", True), ("0-9999999999", False), ("x", False)])
+def test_a_status_with_indexes_that_no_job_has_is_as_none(indexes: str, kept: bool):
+    counts = {"desired": 2, "completedIndexes": indexes}
+    job = views.job_view({"metadata": META, "spec": {}, "status": {"attempt": 2, "workers": counts}})
+    assert job.status.attempt == (2 if kept else 0)
