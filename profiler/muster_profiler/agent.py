@@ -224,6 +224,10 @@ class Agent:
         if self.watch is not None:
             self.convolutions = self.framework.convolutions(self.watch, self.settings.convolution_seconds)
             self.watch = None
+        if self.mode == MEMORY:  # what comes after it is none of the script's own need
+            self.memory.update(self.framework.memory_facts())
+        if mode == RESIDENT and not self._put_on_device():
+            mode = STOP
         self.mode, self.dropped, self.in_block = mode, dropped, 0
         self.block += 1
         if mode == STOP:
@@ -237,6 +241,15 @@ class Agent:
                 self.cache.clear()
             self.framework.restart_peak()
         self._write(ended=None)
+
+    def _put_on_device(self) -> bool:
+        """All kept batches, so that copying one is not timed when its turn comes. False if they do not fit."""
+        try:
+            for kept in (each for batches in self.cache.values() for each in batches):
+                self.framework.again(kept, True)
+        except Exception:  # noqa: BLE001  all but the copy's time is known by then
+            return False
+        return True
 
     # ---- the leader's plan: (mode, iterations, how many of them to drop first)
 
@@ -354,7 +367,7 @@ class Agent:
                 "samples": self.samples,
                 "collateNanoseconds": self.collates if not self._prefetched() else [],
                 "updateNanoseconds": [framework.nanoseconds(a, b, 0) for a, b in self.updates] if whole else [],
-                "memory": dict(self.memory, **framework.memory_facts()),
+                "memory": dict(framework.memory_facts(), **self.memory),
                 "convolutional": framework.convolutional(),
                 "convolutions": self.convolutions,
                 "environment": framework.environment(),

@@ -19,7 +19,8 @@ class Device:
 
     def __init__(self, *, has_memory_of_its_own=False, rank=0, world=1):
         self.now, self.copies, self.own_memory, self._rank, self._world = 0, 0, has_memory_of_its_own, rank, world
-        self.used = 0
+        self.used, self.kept, self.on_device, self.first_copy = 0, 0, set(), 0
+        self.facts = {"retries": 0, "reservedPeakBytes": 900}
 
     def rank(self):
         return self._rank
@@ -39,8 +40,9 @@ class Device:
     def host_seconds(self, begin, end):
         return (end - begin) / 1e9
 
-    def keep(self, batch):
-        return batch
+    def keep(self, _batch):
+        self.kept += 1
+        return self.kept
 
     def size(self, _kept):
         return 8
@@ -48,7 +50,10 @@ class Device:
     def samples(self, _kept):
         return 4
 
-    def again(self, _kept, resident):
+    def again(self, kept, resident):
+        if resident and kept not in self.on_device:
+            self.on_device.add(kept)
+            self.now += self.first_copy
         return "resident" if resident else "frozen"
 
     def resident_differs(self):
@@ -72,7 +77,7 @@ class Device:
     highest = 0
 
     def memory_facts(self):
-        return {}
+        return dict(self.facts)
 
     def convolutional(self):
         return False
@@ -180,6 +185,47 @@ def test_on_a_device_with_memory_of_its_own_copying_is_overhead(made):
     assert found["computeTime"]["medianNanoseconds"] == 105 * MS
     assert found["overheadTime"]["medianNanoseconds"] == 17 * MS
     assert found["overheadParts"]["hostToDeviceNanoseconds"] == 7 * MS
+
+
+def test_batches_lie_on_the_device_before_the_first_iteration_with_them_is_timed(made):
+    script, result = made(Device(has_memory_of_its_own=True))
+    script.device.first_copy = 1000 * MS
+    script.train()
+
+    assert {cycle[3] for cycle in result()["cycles"] if cycle[0] == "resident"} == {105 * MS}
+
+
+def test_batches_that_find_no_room_on_the_device_cost_only_the_copy_s_time(made):
+    script, result = made(Device(has_memory_of_its_own=True))
+
+    def again(_kept, resident):
+        if resident:
+            raise RuntimeError("CUDA out of memory")
+        return "frozen"
+
+    script.device.again = again
+    script.train()
+
+    found, failure = point(4, outcome(result()))
+    assert (result()["ended"], failure) == ("stopped", None)
+    assert "hostToDeviceNanoseconds" not in found["overheadParts"]
+
+
+def test_memory_that_only_the_profiler_s_own_batches_took_is_not_the_script_s(made):
+    script, result = made(Device(has_memory_of_its_own=True))
+    plain = script.iterate
+
+    def iterate(batch):
+        if batch == "resident":
+            script.device.facts = {"retries": 1, "reservedPeakBytes": 9_000}
+        plain(batch)
+
+    script.iterate = iterate
+    script.train()
+
+    found, failure = point(4, outcome(result()))
+    assert failure is None
+    assert found["memory"]["marginBytes"] == 45
 
 
 def test_a_script_that_cannot_take_batches_on_the_device_loses_nothing_else(made):

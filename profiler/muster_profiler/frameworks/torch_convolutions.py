@@ -11,7 +11,6 @@ import collections
 import contextlib
 import functools
 import math
-import statistics
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator
@@ -20,11 +19,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from muster_profiler.frameworks import torch_cudnn
+from muster_profiler.frameworks.torch_way import Way, timed
 
 DIRECTIONS = ("forward", "inputGradient", "weightGradient")
-ITEM_SECONDS = 0.05
-"""For repeating one way of one pass."""
-MOST_REPEATS = 10
 LAYOUTS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -126,18 +123,6 @@ def _by(sizes: tuple[int, ...]) -> str:
 # ---- what each pass costs
 
 
-@dataclass(frozen=True)
-class Way:
-    """One way to run a pass. `run` runs it once and returns its result."""
-
-    name: str
-    kind: str
-    run: Callable[[], Any]
-    settings: Callable[[], Any]
-    workspace: int | None = None
-    """Bytes; None: to be measured."""
-
-
 def measure(passes: dict[tuple[Shape, str], int], seconds: float) -> dict[str, Any]:
     """Rows for the report's `convolutions`, but for their mini-batch: those that cost most, as time allows.
 
@@ -164,61 +149,26 @@ def _algorithms(
 ) -> tuple[list[dict[str, Any]], str | None]:
     found: dict[str, dict[str, Any]] = {}
     used = None
-    try:
+    with _troubles("%s, %s" % (shape.text, direction), troubles):
         for way, is_used in _ways(shape, direction, troubles):
             if time.monotonic() >= end and found:
                 break
             if way.name in found:
                 continue
-            measured = _timed(way, shape.device.type == "cuda", end)
-            found[way.name] = dict(measured, name=way.name, kind=way.kind)
-            used = way.name if is_used else used
-    except (RuntimeError, TypeError, AttributeError) as error:  # out of memory, or a way that this build lacks
-        troubles.append("%s, %s: %s" % (shape.text, direction, str(error).splitlines()[0][:200]))
+            with _troubles("%s, %s, %s" % (shape.text, direction, way.name), troubles):
+                measured = timed(way, shape.device, end)
+                found[way.name] = dict(measured, name=way.name, kind=way.kind)
+                used = way.name if is_used else used
     return list(found.values())[:64], used
 
 
-def _timed(way: Way, on_gpu: bool, end: float) -> dict[str, int]:
-    with way.settings():
-        if on_gpu:
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-        began = time.perf_counter()
-        result = way.run()  # warms up; with cudnn.benchmark it searches
-        workspace = way.workspace
-        if on_gpu:
-            torch.cuda.synchronize()
-            if workspace is None:
-                again = torch.cuda.memory_allocated()
-                torch.cuda.reset_peak_memory_stats()
-                result = way.run()  # the search is over: what this one needs
-                torch.cuda.synchronize()
-                workspace = max(0, torch.cuda.max_memory_allocated() - again - _bytes(result))
-        once = max(1e-6, time.perf_counter() - began)
-        del result
-        repeats = max(1, min(MOST_REPEATS, int(min(ITEM_SECONDS, max(0.0, end - time.monotonic())) / once)))
-        times = [_gpu_nanoseconds(way.run) if on_gpu else _nanoseconds(way.run) for _ in range(repeats)]
-    return {"timeNanoseconds": round(statistics.median(times)), "workspaceBytes": int(workspace or 0)}
-
-
-def _nanoseconds(run: Callable[[], Any]) -> int:
-    began = time.perf_counter_ns()
-    run()
-    return time.perf_counter_ns() - began
-
-
-def _gpu_nanoseconds(run: Callable[[], Any]) -> int:
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begin.record()
-    run()
-    end.record()
-    end.synchronize()
-    return int(begin.elapsed_time(end) * 1e6)
-
-
-def _bytes(result: Any) -> int:
-    tensors = result if isinstance(result, (tuple, list)) else [result]
-    return sum(each.numel() * each.element_size() for each in tensors if isinstance(each, torch.Tensor))
+@contextlib.contextmanager
+def _troubles(what: str, troubles: list[str]) -> Iterator[None]:
+    """What goes wrong inside, such as too little memory or a way that this build lacks, is noted and ends no more."""
+    try:
+        yield
+    except (RuntimeError, TypeError, AttributeError) as error:
+        troubles.append("%s: %s" % (what, (str(error).splitlines() or [type(error).__name__])[0][:200]))
 
 
 def _ways(shape: Shape, direction: str, troubles: list[str]) -> Iterator[tuple[Way, bool]]:
@@ -242,20 +192,19 @@ def _ways_of_cuda(shape: Shape, direction: str, troubles: list[str]) -> Iterator
     """In the memory format that the script uses: another one for one layer alone would cost copies around it."""
     tensors = _tensors(shape, shape.channels_last)
     run = _pass(shape, direction, tensors)
-    own = bool(torch.backends.cudnn.benchmark)
-    for benchmark in (True,) if own else (False, True):  # once searched, what was found stays
-        backend = _backend(shape, tensors)
-        name = _name(backend, shape.channels_last) + (".benchmark" if benchmark and "Cudnn" in backend else "")
-        yield Way(name, _kind(backend), run, functools.partial(_cudnn, True, benchmark)), benchmark == own
-    with _cudnn(False, own):
-        backend = _backend(shape, tensors)
-    yield Way(_name(backend, shape.channels_last), _kind(backend), run, lambda: _cudnn(False, own)), False
+    own = torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark
+    for setting in ((True, False), (True, True), (False, False)):
+        with _cudnn(*setting):
+            backend = _backend(shape, tensors)
+        searched = ".benchmark" if setting[1] and "Cudnn" in backend else ""
+        name = _name(backend, shape.channels_last) + searched
+        way = Way(name, _kind(backend), run, functools.partial(_cudnn, *setting))
+        yield way, setting == own or not (setting[0] or own[0])
     if not shape.transposed:
         try:
             plans = torch_cudnn.plans(direction, *tensors, shape.stride, shape.padding, shape.dilation)
         except torch_cudnn.Unavailable as error:
-            text = "cuDNN's front end: %s" % error
-            troubles += [text] if text not in troubles else []
+            troubles += [str(error)] if str(error) not in troubles else []
             return
         for plan in plans:
             yield Way(plan.name, plan.kind, plan.run, contextlib.nullcontext, plan.workspace), False

@@ -1,11 +1,13 @@
 """Every execution plan that cuDNN has for one pass of a convolution, by NVIDIA's front end (`nvidia-cudnn-frontend`,
 module `cudnn`), where the user's image has it.
 
-A plan's class is found out by asking for the same plans without a class: those that can then not be built are of it.
+Of cuDNN's plans those are left out that PyTorch itself would not take: they compute with less precision than the script
+asked for. A plan's class is found out by asking for the plans of that class alone: only those can then be built.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -14,6 +16,7 @@ import torch
 
 MOST_PLANS = 24
 CLASSES = (("WINOGRAD", "Winograd"), ("FFT", "FFT"))
+KINDS = {torch.float32: "FLOAT", torch.float16: "HALF", torch.bfloat16: "BFLOAT16"}
 
 
 class Unavailable(Exception):
@@ -30,6 +33,15 @@ class Plan:
     run: Callable[[], Any]
 
 
+@dataclass(frozen=True)
+class _Pass:
+    direction: str
+    source: Any
+    weight: Any
+    gradient: Any
+    attributes: dict[str, list[int]]
+
+
 def plans(
     direction: str,
     source: Any,
@@ -43,62 +55,88 @@ def plans(
 
     :raises Unavailable: the front end is not there, or refuses
     """
+    if source.dtype not in KINDS:
+        raise Unavailable("cuDNN's single plans are not known for %s" % source.dtype)
     try:
         cudnn = importlib.import_module("cudnn")
-        attributes = {"padding": list(padding), "stride": list(stride), "dilation": list(dilation)}
-        graph, pack = _graph(cudnn, direction, (source, weight, gradient), attributes)
-        barred = {
-            kind: _graph(cudnn, direction, (source, weight, gradient), attributes, note)[0] for note, kind in CLASSES
-        }
-        return [
-            _plan(graph, pack, index, barred)
-            for index in range(min(MOST_PLANS, graph.get_execution_plan_count()))
-            if _builds(graph, index)
-        ]
+    except ImportError as error:
+        raise Unavailable("cuDNN's single plans: the image has no nvidia-cudnn-frontend (%s)" % error) from error
+    attributes = {"padding": [*padding], "stride": [*stride], "dilation": [*dilation]}
+    if source.dim() == 3:  # cuDNN knows no fewer than two dimensions of space
+        source, weight, gradient = (tensor.unsqueeze(2) for tensor in (source, weight, gradient))
+        attributes = {key: [int(key != "padding"), *value] for key, value in attributes.items()}
+    work = _Pass(direction, source, weight, gradient, attributes)
+    try:
+        with torch.cuda.device(source.device):
+            graph, pack = _graph(cudnn, work)
+            graph.deselect_numeric_notes([getattr(cudnn.numerical_note, note) for note in _unwanted(source.dtype)])
+            alone = {}
+            for note, kind in CLASSES:
+                alone[kind] = _graph(cudnn, work)[0]
+                alone[kind].select_numeric_notes([getattr(cudnn.numerical_note, note)])
+            return [
+                _plan(cudnn, graph, pack, index, alone)
+                for index in range(min(MOST_PLANS, graph.get_execution_plan_count()))
+                if _builds(graph, index)
+            ]
     except Exception as error:  # its errors have no common class, and no version is the same as another
-        raise Unavailable("%s: %s" % (type(error).__name__, str(error).splitlines()[:1])) from error
+        said = (str(error).splitlines() or [""])[0][:200]
+        raise Unavailable("cuDNN's single plans: %s: %s" % (type(error).__name__, said)) from error
 
 
-def _graph(
-    cudnn: Any, direction: str, tensors: tuple[Any, Any, Any], attributes: dict[str, Any], without: str | None = None
-) -> tuple[Any, dict[Any, Any]]:
-    source, weight, gradient = tensors
-    kinds = {torch.float32: "FLOAT", torch.float16: "HALF", torch.bfloat16: "BFLOAT16"}
-    kind = getattr(cudnn.data_type, kinds[source.dtype])
+def _unwanted(dtype: Any) -> list[str]:
+    """Notes of plans that PyTorch does not take under the script's settings."""
+    notes = ["NONDETERMINISTIC"] if torch.backends.cudnn.deterministic else []
+    if dtype == torch.float32 and not torch.backends.cudnn.allow_tf32:
+        notes.append("TENSOR_CORE")
+    return [*notes, "DOWN_CONVERT_INPUTS"]
+
+
+@functools.lru_cache(maxsize=None)
+def _handle(cudnn: Any, device: int) -> Any:
+    """One a device, on its default stream."""
+    with torch.cuda.device(device):
+        return cudnn.create_handle()
+
+
+def _graph(cudnn: Any, work: _Pass) -> tuple[Any, dict[Any, Any]]:
+    kind = getattr(cudnn.data_type, KINDS[work.source.dtype])
     single = cudnn.data_type.FLOAT
-    graph = cudnn.pygraph(io_data_type=kind, intermediate_data_type=single, compute_data_type=single)
-    operands = {
-        "forward": (source, weight, gradient, graph.conv_fprop),
-        "inputGradient": (gradient, weight, source, graph.conv_dgrad),
-        "weightGradient": (source, gradient, weight, graph.conv_wgrad),
-    }
-    first, second, like, operation = operands[direction]
+    graph = cudnn.pygraph(
+        io_data_type=kind,
+        intermediate_data_type=single,
+        compute_data_type=single,
+        handle=_handle(cudnn, torch.cuda.current_device()),
+    )
+    first, second, like, operation = {
+        "forward": (work.source, work.weight, work.gradient, graph.conv_fprop),
+        "inputGradient": (work.gradient, work.weight, work.source, graph.conv_dgrad),
+        "weightGradient": (work.source, work.gradient, work.weight, graph.conv_wgrad),
+    }[work.direction]
     result = torch.empty_like(like)
     inputs = [graph.tensor(dim=list(t.shape), stride=list(t.stride()), data_type=kind) for t in (first, second)]
-    output = operation(*inputs, **attributes)
+    output = operation(*inputs, **work.attributes)
     output.set_output(True).set_dim(list(result.shape)).set_stride(list(result.stride())).set_data_type(kind)
     graph.validate()
     graph.build_operation_graph()
     graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.B, cudnn.heur_mode.FALLBACK])
-    if without:
-        graph.deselect_numeric_notes([getattr(cudnn.numerical_note, without)])
     return graph, {inputs[0]: first, inputs[1]: second, output: result}
 
 
 def _builds(graph: Any, index: int) -> bool:
     try:
         graph.build_plan_at_index(index)
-    except Exception:  # noqa: BLE001  a plan that this device does not support
+    except Exception:  # noqa: BLE001  a plan that this device does not support, or that was not wanted
         return False
     return True
 
 
-def _plan(graph: Any, pack: dict[Any, Any], index: int, barred: dict[str, Any]) -> Plan:
+def _plan(cudnn: Any, graph: Any, pack: dict[Any, Any], index: int, alone: dict[str, Any]) -> Plan:
     size = int(graph.get_workspace_size_plan_at_index(index))
-    kind = next((kind for kind, without in barred.items() if not _builds(without, index)), "GEMM")
+    kind = next((kind for kind, only in alone.items() if _builds(only, index)), "GEMM")
 
     def run() -> Any:
         workspace = torch.empty(max(1, size), dtype=torch.uint8, device="cuda")
-        graph.execute_plan_at_index(pack, workspace, index)
+        graph.execute_plan_at_index(pack, workspace, index, _handle(cudnn, torch.cuda.current_device()))
 
     return Plan("cudnn:%s" % str(graph.get_plan_name_at_index(index))[:200], kind, size, run)
