@@ -236,7 +236,8 @@ class Profile:
         except OSError as error:
             raise Problem(
                 "CommandNotFound",
-                "cannot start %s: %s. Is it in the image, by that path?" % (self.arguments[0], error.strerror),
+                "cannot start %s: %s. Is it spelt right, and there (in a pod: in the image)?"
+                % (self.arguments[0], error.strerror),
             ) from error
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -267,7 +268,11 @@ class Profile:
                 "from compute time and is given as 0." % result["clock"],
             )
         if not found["steady"]:
-            self._warn("NotSteady", "Iteration times drifted by more than 10 % during the measurement.")
+            self._warn(
+                "NotSteady",
+                "Iteration times drifted by more than 10 % during the measurement: something else keeps the machine "
+                "busy, or the script has no steady state. Profile it again, with more --steps (profile.steps).",
+            )
         if not (result["parameters"] or {}).get("tensors"):
             self._warn("ParametersUnknown", "No learnt parameters could be found.")
 

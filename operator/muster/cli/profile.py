@@ -1,6 +1,7 @@
 """`muster profile`: the same profiler that the operator puts into a pod, on this machine, with bars and a table."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any
 
+from muster_profiler.command import PLACEHOLDER, mentions
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -34,6 +36,12 @@ def run(
     """Profile `command` and write its report."""
     if minibatch is not None and not _SIZES.fullmatch(minibatch):
         raise Exit(Code.USAGE, f"--minibatch {minibatch}: write numbers of samples, for example 32,64,128")
+    if minibatch is not None and not mentions(command, os.environ):
+        raise Exit(
+            Code.USAGE,
+            f"--minibatch {minibatch}: the command does not say where each goes. Write '{PLACEHOLDER}' there, in "
+            f"single quotes: {' '.join(command)} --batch-size '{PLACEHOLDER}'",
+        )
     arguments = [sys.executable, "-m", "muster_profiler", "run", "--progress", "json", "--report", str(report)]
     arguments += [
         "--warmup-steps",
@@ -63,9 +71,10 @@ def run(
         code = profiler.wait()
         if code != 0:
             output.seek(0)
-            said = "".join(output.readlines()[-_TAIL_LINES:])
-            message = "\n".join(words) or f"the profiler ended with exit code {code}"
-            raise Exit(Code.USAGE if code == Code.USAGE else Code.FAILED, f"{message}\n{said}".rstrip())
+            said = "".join(output.readlines()[-_TAIL_LINES:]).rstrip()
+            message = "\n".join(words).replace("muster-profile: ", "") or f"the profiler ended with exit code {code}"
+            quoted = f"\nthe last of what the script printed:\n{said}" if said else ""
+            raise Exit(Code.USAGE if code == Code.USAGE else Code.FAILED, message + quoted)
     found = read_report(report.read_text(), str(report))
     console.print(table(found))
     parameters = found.parameters
@@ -81,7 +90,8 @@ def run(
 
 def table(report: Report) -> Table:
     """A row a mini-batch."""
-    result = Table(box=None, pad_edge=False, header_style="bold")
+    caption = "compute and overhead are times of an iteration; R is overhead / compute"
+    result = Table(box=None, pad_edge=False, header_style="bold", caption=caption, caption_justify="left")
     for heading in ("mini-batch", "compute", "overhead", "R", "samples/s", "memory"):
         result.add_column(heading, justify="right")
     result.add_column("")
@@ -118,14 +128,20 @@ def _follow(console: Console, events: IO[str]) -> list[str]:
             event = _event(line)
             if event is None:
                 words.append(line.rstrip())
-            elif event.get("event") == "begin":
+                continue
+            kind, state = event.get("event"), event.get("state")
+            batch = f"mini-batch {event['miniBatch']}" if event.get("miniBatch") else "the script's own mini-batch"
+            if kind == "begin":
                 progress.update(bar, total=event["candidates"])
-            elif event.get("event") == "trial" and event["state"] == "started":
-                batch = event["miniBatch"]
-                what = f"mini-batch {batch}" if batch else "the script's own mini-batch"
-                progress.update(bar, description=what, completed=event["trial"] - 1)
-            elif event.get("event") == "trial":
-                progress.advance(bar)
+            elif kind == "trial" and state == "started":
+                progress.update(bar, description=f"{batch}: starting", completed=event["trial"] - 1)
+            elif kind == "trial":
+                progress.update(bar, description=f"{batch}: {state}", advance=1)
+            elif kind == "progress":
+                progress.update(bar, description=f"{batch}: {event['iterations']} iterations")
+            elif kind == "convolutions":
+                what = f"with {event['setting']}" if event["setting"] else "convolution algorithms"
+                progress.update(bar, description=f"{batch}: {what}")
     return words
 
 

@@ -1,5 +1,6 @@
 """What commands print and how they end, where no cluster is needed."""
 
+import io
 import json
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import muster as package
 import pytest
 import yaml
 from muster.cli import main
+from muster.cli import profile as profile_command
+from rich.console import Console
 from support.jobs import REPORT, job, report_config_map
 
 
@@ -213,3 +216,55 @@ def test_the_operator_names_a_setting_that_is_wrong(muster: Muster, monkeypatch:
     done = muster("operator")
     assert done.code == 2
     assert "MUSTER_METRICS_PORT" in done.stderr
+
+
+def test_mini_batches_for_a_command_that_takes_none_are_refused_with_the_line_to_write(
+    muster: Muster, tmp_path: Path
+) -> None:
+    done = muster("profile", "--minibatch", "32,64", "--report", tmp_path / "r", "--", "python", "train.py", "")
+
+    assert done.code == 2
+    assert "--minibatch 32,64: the command does not say where each goes" in done.stderr
+    assert "python train.py  --batch-size '$(MUSTER_MINIBATCH)'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ([sys.executable, "no-such-script.py"], "ScriptFailed: the script ended with exit status 2"),
+        (["no-such-command"], "CommandNotFound: cannot start no-such-command: No such file or directory. Is it spelt"),
+    ],
+)
+def test_a_profile_that_fails_says_why_and_quotes_the_script(
+    muster: Muster, tmp_path: Path, command: list[str], said: str
+) -> None:
+    done = muster("profile", "--report", tmp_path / "report.json", "--", *command)
+
+    assert done.code == 1
+    assert done.stderr.strip().startswith(f"error: {said}")
+    assert ("the last of what the script printed:" in done.stderr) == ("no-such-script.py" in command)
+
+
+def test_the_bar_says_what_is_being_done_and_other_words_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = (
+        {"event": "begin", "candidates": 1, "miniBatches": [32]},
+        {"event": "trial", "miniBatch": 32, "state": "started", "trial": 1, "trials": 1},
+        {"event": "progress", "miniBatch": 32, "iterations": 140},
+        {"event": "trial", "miniBatch": 32, "state": "done"},
+        {"event": "convolutions", "miniBatch": 32, "setting": "channels_last"},
+    )
+    shown = io.StringIO()
+
+    class Drawn(profile_command.Progress):
+        """Draws at every change, not some times a second."""
+
+        def update(self, *arguments: Any, **changes: Any) -> None:
+            super().update(*arguments, refresh=True, **changes)
+
+    monkeypatch.setattr(profile_command, "Progress", Drawn)
+    lines = [*(json.dumps(event) for event in events), "muster-profile: ScriptFailed: why\n"]
+    words = profile_command._follow(Console(file=shown, force_terminal=True, width=100), io.StringIO("\n".join(lines)))
+
+    assert words == ["muster-profile: ScriptFailed: why"]
+    for said in ("mini-batch 32: 140 iterations", "mini-batch 32: done", "mini-batch 32: with channels_last", "1/1"):
+        assert said in shown.getvalue()
