@@ -148,13 +148,15 @@ def _algorithms(
     shape: Shape, direction: str, end: float, troubles: list[str]
 ) -> tuple[list[dict[str, Any]], str | None]:
     found: dict[str, dict[str, Any]] = {}
+    tried: set[str] = set()
     used = None
     with _troubles("%s, %s" % (shape.text, direction), troubles):
         for way, is_used in _ways(shape, direction, troubles):
             if time.monotonic() >= end and found:
                 break
-            if way.name in found:
+            if way.name in tried:
                 continue
+            tried.add(way.name)
             with _troubles("%s, %s, %s" % (shape.text, direction, way.name), troubles):
                 measured = timed(way, shape.device, end)
                 found[way.name] = dict(measured, name=way.name, kind=way.kind)
