@@ -35,6 +35,7 @@ from muster_profiler.profile import Options, Profile  # noqa: E402
 
 NO_GPU = 3
 SECONDS = 290
+PLAIN_SECONDS = 90
 SCRIPT = ROOT / "dev" / "gpu_train.py"
 ASK = """
 import importlib.util, json, torch
@@ -72,7 +73,7 @@ class Here:
         return report
 
     def _run(self, arguments: list[str], more: dict[str, str]) -> str:
-        command, limit = [self.python, str(SCRIPT), *arguments], min(90, self._left())
+        command, limit = [self.python, str(SCRIPT), *arguments], min(PLAIN_SECONDS, self._left())
         try:
             done = subprocess.run(
                 command, env={**os.environ, **more}, capture_output=True, text=True, check=False, timeout=limit
