@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ from rich.table import Table
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "profiler"))
 
-from muster_profiler import progress  # noqa: E402
+from muster_profiler import progress, trial  # noqa: E402
 from muster_profiler.memory import predicted_peak  # noqa: E402
 from muster_profiler.profile import Options, Profile  # noqa: E402
 
@@ -36,7 +37,7 @@ EVIDENCE = ROOT / "benchmarks" / "evidence"
 KNOWN = [(20, 0, 0), (20, 2, 0), (20, 10, 0), (100, 9, 0), (40, 20, 1), (10, 30, 2)]
 """Compute ms, load ms, loader workers."""
 BATCHES = (16, 32, 64, 128)
-ROUNDS = 5
+ROUNDS = 3
 AS_IT_IS = "as it is"
 
 
@@ -50,10 +51,15 @@ def profile(script: str, *arguments: str, **options: Any) -> tuple[dict[str, Any
 
 def plain(script: str, *arguments: str) -> list[float]:
     """The numbers that a script prints on its last line, run without the profiler."""
+    return plain_lines(script, *arguments)[-1]
+
+
+def plain_lines(script: str, *arguments: str) -> list[list[float]]:
+    """The same of each line."""
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / script), *arguments], capture_output=True, text=True, check=True
     )
-    return [float(word) for word in done.stdout.split("\n")[-2].split()[1:]]
+    return [[float(word) for word in line.split()[1:]] for line in done.stdout.splitlines()]
 
 
 def times() -> list[dict[str, Any]]:
@@ -61,7 +67,8 @@ def times() -> list[dict[str, Any]]:
     rows = []
     for compute, load, workers in KNOWN:
         point = profile("known.py", str(compute), str(load), str(workers), "100000")[0]["points"][0]
-        iteration, truth = (value / 1e6 for value in plain("known.py", str(compute), str(load), str(workers), "60"))
+        seen = plain("known.py", str(compute), str(load), str(workers), "60")
+        iteration, truth = (value / 1e6 for value in seen[:2])
         exposed = iteration - truth
         measured = {key: point[key]["medianNanoseconds"] / 1e6 for key in ("computeTime", "overheadTime")}
         measured_compute, measured_overhead = measured["computeTime"], measured["overheadTime"]
@@ -82,31 +89,33 @@ def times() -> list[dict[str, Any]]:
 
 
 def overhead() -> list[dict[str, Any]]:
-    """The iteration time that a script itself sees, watched (nothing frozen) and not, in turn."""
+    """What watching (nothing frozen) adds to the iterations that a script itself sees, with and without in turn: in
+    time, and in processor time, which other work on the machine changes less."""
     rows = []
     for compute in (0, 5, 50):
-        seen: dict[bool, list[float]] = {False: [], True: []}
+        seen: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
         for _ in range(3):
             for watched in (False, True):
-                seen[watched].append(_own_median(compute, watched))
-        alone, with_profiler = (min(seen[key]) / 1e3 for key in (False, True))
+                seen[watched].append(_own(compute, watched))
+        (alone, used), (watched_time, watched_used) = (
+            [min(values) / 1e3 for values in zip(*seen[key], strict=True)] for key in (False, True)
+        )
         rows.append(
             {
                 "compute ms": compute,
-                "iteration us, alone": round(alone, 1),
-                "watched": round(with_profiler, 1),
-                "cost us": round(with_profiler - alone, 1),
-                "cost %": round(100 * (with_profiler / alone - 1), 2),
+                "iteration us": round(alone, 1),
+                "watched us": round(watched_time, 1),
+                "cost %": round(100 * (watched_time / alone - 1), 2),
+                "processor us": round(used, 1),
+                "watched, processor us": round(watched_used, 1),
+                "its cost in % of the iteration": round(100 * (watched_used - used) / alone, 2),
             }
         )
     return rows
 
 
-def _own_median(compute: int, watched: bool) -> float:
-    import tempfile
-
-    from muster_profiler import trial
-
+def _own(compute: int, watched: bool) -> tuple[float, float]:
+    """Nanoseconds of an iteration, and of processor time in it, as the script sees them."""
     with tempfile.TemporaryDirectory() as directory:
         environment = dict(os.environ)
         if watched:  # natural iterations without end: what a timed block does, and nothing else
@@ -116,7 +125,8 @@ def _own_median(compute: int, watched: bool) -> float:
         count = "2000" if not compute else str(6000 // compute // 5)
         command = [sys.executable, str(SCRIPTS / "known.py"), str(compute), "0", "0", count]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return float(done.stdout.split()[-2])
+        iteration, _, processor = map(float, done.stdout.split()[-3:])
+        return iteration, processor
 
 
 def memory() -> list[dict[str, Any]]:
@@ -150,19 +160,20 @@ def choice() -> list[dict[str, Any]]:
     report, seconds = profile("convnet.py", "$(MUSTER_MINIBATCH)", candidates=BATCHES)
     said = {(p["miniBatch"], AS_IT_IS): _throughput(p, p["computeTime"]) for p in report["points"]}
     points = {point["miniBatch"]: point for point in report["points"]}
-    for trial in report.get("convolutionTrials", []):
-        batch = trial["miniBatch"]
-        said[batch, trial["setting"]] = _throughput(points[batch], trial["computeTime"])
+    for tried in report.get("convolutionTrials", []):
+        batch = tried["miniBatch"]
+        said[batch, tried["setting"]] = _throughput(points[batch], tried["computeTime"])
     worth = any(warning["reason"] == "FasterSetting" for warning in report["warnings"])
     chosen = max((key for key in said if worth or key[1] == AS_IT_IS), key=lambda key: said[key])
 
     began = time.monotonic()
     seen: dict[tuple[int, str], list[float]] = {}
     for _ in range(ROUNDS):  # in turn, because a machine drifts
-        for batch in BATCHES:
-            for setting in (AS_IT_IS, "channels_last"):
-                more = [setting] if setting != AS_IT_IS else []
-                seen.setdefault((batch, setting), []).append(plain("convnet.py", str(batch), *more, "truth")[0])
+        for setting in (AS_IT_IS, "channels_last"):
+            more = [setting] if setting != AS_IT_IS else []
+            found = plain_lines("convnet.py", ",".join(map(str, BATCHES)), *more, "truth")
+            for batch, (throughput, _) in zip(BATCHES, found, strict=True):
+                seen.setdefault((batch, setting), []).append(throughput)
     searched = time.monotonic() - began
     true = {key: statistics.median(values) for key, values in seen.items()}
     best = max(true, key=lambda key: true[key])
