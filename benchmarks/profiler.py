@@ -39,6 +39,8 @@ KNOWN = [(20, 0, 0), (20, 2, 0), (20, 10, 0), (100, 9, 0), (40, 20, 1), (10, 30,
 BATCHES = (16, 32, 64, 128)
 ROUNDS = 3
 AS_IT_IS = "as it is"
+NOTE = "note"
+"""The only key of a row that goes below the table."""
 
 
 def profile(script: str, *arguments: str, **options: Any) -> tuple[dict[str, Any], float]:
@@ -191,7 +193,7 @@ def choice() -> list[dict[str, Any]]:
     ]
     regret = 100 * (1 - true[chosen] / true[best])
     text = f"regret {regret:.1f} %; report after {seconds:.0f} s, exhaustive search {searched:.0f} s"
-    return [*rows, {"mini-batch": text}]
+    return [*rows, {NOTE: text}]
 
 
 def _throughput(point: dict[str, Any], compute: dict[str, int]) -> float:
@@ -232,7 +234,10 @@ def main() -> None:
         table = Table(title=f"{name}{', loaded' if asked.loaded else ''} (load average before: {before:.1f})")
         for key in rows[0]:
             table.add_column(key)
+        table.caption = "; ".join(row[NOTE] for row in rows if NOTE in row)
         for row in rows:
+            if NOTE in row:
+                continue
             table.add_row(*(str(row.get(key, "")) for key in rows[0]))
         console.print(table)
         path = EVIDENCE / f"profiler-{name}{'-loaded' if asked.loaded else ''}.json"
