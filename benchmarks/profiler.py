@@ -70,9 +70,8 @@ def times() -> list[dict[str, Any]]:
     rows = []
     for compute, load, workers in KNOWN:
         point = profile("known.py", str(compute), str(load), str(workers), "100000")[0]["points"][0]
-        count = PLAIN_MILLISECONDS // (
-            compute + load
-        )  # as long as the profile: a scheduler treats a new process otherwise
+        # As long as the profile: a scheduler treats a process that is new otherwise than one that has slept for long.
+        count = PLAIN_MILLISECONDS // (compute + load)
         seen = plain("known.py", str(compute), str(load), str(workers), str(count))
         iteration, truth = (value / 1e6 for value in seen[:2])
         exposed = iteration - truth
