@@ -93,4 +93,4 @@ def zygote(python):
     running = Zygote(python)
     yield running
     running.process.stdin.close()
-    running.process.wait(10)
+    running.process.wait(60)
