@@ -60,7 +60,11 @@ def plain(script: str, *arguments: str) -> list[float]:
 def plain_lines(script: str, *arguments: str) -> list[list[float]]:
     """The same of each line."""
     done = subprocess.run(
-        [sys.executable, str(SCRIPTS / script), *arguments], capture_output=True, text=True, check=True
+        [sys.executable, str(SCRIPTS / script), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        start_new_session=True,
     )
     return [[float(word) for word in line.split()[1:]] for line in done.stdout.splitlines()]
 
