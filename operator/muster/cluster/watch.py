@@ -6,7 +6,7 @@ the cache.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any
 
 import kopf
@@ -92,10 +92,12 @@ class Watch:
             clusterwide=not namespaces,
         )
 
-    def _handler(self, resource: Resource) -> Callable[..., None]:
+    def _handler(self, resource: Resource) -> Callable[..., Awaitable[None]]:
         table = self._cache.table(resource)
 
-        def on_event(type: str | None, event: Any, **_: Any) -> None:
+        # A coroutine, though it waits for nothing: kopf calls a plain function in a thread of its own, and neither the
+        # cache nor the queue may be touched by two threads.
+        async def on_event(type: str | None, event: Any, **_: Any) -> None:
             raw = event["object"]
             if type == "DELETED":
                 self._cache.remove(resource, raw)
