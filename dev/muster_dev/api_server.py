@@ -68,6 +68,10 @@ class LocalControlPlane(Cluster):
         return f"https://127.0.0.1:{self._api_port}"
 
     @property
+    def etcd(self) -> str:
+        return f"http://127.0.0.1:{self._etcd_port}"
+
+    @property
     def pids(self) -> dict[str, int]:
         return {name: process.pid for name, process in self._running.items()}
 
@@ -102,7 +106,7 @@ class LocalControlPlane(Cluster):
         alone = ["--endpoint-reconciler-type", "none"]
         if not self.runs_controllers:
             alone += ["--disable-admission-plugins", "ServiceAccount"]
-        etcd = ["--etcd-servers", f"http://127.0.0.1:{self._etcd_port}"]
+        etcd = ["--etcd-servers", self.etcd]
         self._start("kube-apiserver", *etcd, *serving, *network, *issuer, *authority, *access, *alone)
         self._await("kube-apiserver", self._ready)
         self._write_kubeconfig()
@@ -144,7 +148,7 @@ class LocalControlPlane(Cluster):
         self.kubectl("replace", "--raw", f"/api/v1/namespaces/{name}/finalize", "-f", "-", stdin=json.dumps(emptied))
 
     def _start_etcd(self, peer_port: int) -> None:
-        client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{peer_port}"
+        client, peer = self.etcd, f"http://127.0.0.1:{peer_port}"
         urls = ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
         peers = ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
         self._start("etcd", "--data-dir", "etcd", "--unsafe-no-fsync", "--log-level", "error", *urls, *peers)
