@@ -20,6 +20,7 @@ _SETTLE_SECONDS = 2.0  # a gap is shown once an object: listen until it has been
 
 _RETRY_SECONDS = 2.0
 _PATIENCE_SECONDS = 2.0  # an object that is untold twice as long has vanished, or its watch is deaf
+_PATIENCE_EACH_SECONDS = 0.01  # for each that is untold: a watch that begins tells of ten thousand in half a minute
 
 LABELLED = (PODS, SERVICES, CONFIG_MAPS)
 """Kinds of which only the objects with the job label are of interest."""
@@ -67,7 +68,8 @@ class Mirror:
     async def run(self) -> None:
         """List every `period_seconds`, and soon after a sign of a gap, for ever."""
         due = time.monotonic() + self._period
-        patience, suspect = _PATIENCE_SECONDS, self._cache.untold()
+        suspect = self._cache.untold()
+        patience = _patience(len(suspect))
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience):
@@ -75,7 +77,7 @@ class Mirror:
                 await asyncio.sleep(_SETTLE_SECONDS)
             untold = self._cache.untold()
             stuck, suspect = suspect & untold, untold
-            patience = min(2 * patience, self._period) if stuck else _PATIENCE_SECONDS
+            patience = min(2 * patience, self._period) if stuck else _patience(len(untold))
             if not (self._gap.is_set() or stuck or time.monotonic() >= due):
                 continue
             if self._gap.is_set() or stuck:
@@ -117,3 +119,7 @@ class Mirror:
         namespace = self._namespaces[0] if resource.namespaced else None
         async for _ in self._client.pages(resource, namespace, limit=1):
             pass
+
+
+def _patience(untold: int) -> float:
+    return _PATIENCE_SECONDS + untold * _PATIENCE_EACH_SECONDS
