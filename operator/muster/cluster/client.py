@@ -26,7 +26,7 @@ from muster.cluster.throttle import TokenBucket
 Object = dict[str, Any]
 """A Kubernetes object as the API server sends it."""
 
-_PAGE = 500  # objects a page of a list
+_PAGE = 100  # objects a page of a list: while one is parsed, nothing else is done
 _TIMEOUT = aiohttp.ClientTimeout(total=30, sock_connect=5)
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
