@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from load.cluster import cluster, count, create_all, job, multiply, namespace, pod_like
 from load.drawings import Panel, draw
-from load.process import Operator
+from load.process import Operator, cpu_seconds
 from muster.api import labels
 from muster.cluster.client import JOBS, PODS, Client
 from muster.cluster.errors import ApiError
@@ -30,6 +31,7 @@ _IMAGES = Path(__file__).parent.parent / "docs" / "images"
 _AT_ONCE = 32
 _UNLIMITED = {"write_rate": 10_000, "write_burst": 10_000, "workers": 16}
 _WORKERS, _SERVERS = 3, 2
+_STARTS = 3  # of which the shortest counts: what else the machine does only makes them longer
 
 Triple = tuple[float, float, float]
 
@@ -55,12 +57,13 @@ class Load:
 
 @dataclass(frozen=True)
 class Start:
-    """One start of the operator."""
+    """A start of the operator: seconds until it was ready, and until it had nothing to do any more."""
 
     with_what: str
     jobs: int
     ready: float
-    ready_cpu: float
+    cpu: float
+    server_cpu: float
     quiet: float
     mib: float
     peak_mib: float
@@ -174,7 +177,7 @@ async def scale(sizes: Sequence[int], foreign: int) -> None:
         other = {"metadata": {"name": "other-00000"}, "spec": {"containers": [{"name": "main", "image": "other"}]}}
         await multiply(plane, client, PODS, await client.create(PODS, where, other), foreign)
         starts.append(await _start(plane, f"{jobs} finished jobs, {foreign} pods of others", jobs))
-    columns = ["ready after", "of that CPU time", "quiet after", "memory", "at most"]
+    columns = ["ready after", "its CPU time", "the server's", "quiet after", "memory", "at most"]
     _table("start with", columns, {start.with_what: _cells(start) for start in starts})
     *lines, last = starts
     others = f"{foreign} pods of others too"
@@ -194,7 +197,7 @@ async def scale(sizes: Sequence[int], foreign: int) -> None:
             "seconds from start to ready",
             {
                 "until ready": [(start.jobs, start.ready) for start in lines],
-                "CPU time": [(start.jobs, start.ready_cpu) for start in lines],
+                "CPU time": [(start.jobs, start.cpu) for start in lines],
             },
             {others: (last.jobs, last.ready)},
             goal=30,
@@ -204,15 +207,21 @@ async def scale(sizes: Sequence[int], foreign: int) -> None:
 
 
 async def _start(plane: LocalControlPlane, what: str, jobs: int) -> Start:
-    async with Operator(plane) as operator:
-        ready, cpu = operator.start_seconds, operator.cpu_seconds
-        quiet = await operator.quiet()
-        print(f"{what}: ready after {ready:.1f} s", file=sys.stderr, flush=True)
-        return Start(what, jobs, ready, cpu, quiet, operator.memory_mib, operator.peak_mib)
+    server = psutil.Process(plane.pids["kube-apiserver"])
+    tries = []
+    for _ in range(_STARTS):
+        before = cpu_seconds(server)
+        async with Operator(plane) as operator:
+            tries.append((operator.start_seconds, operator.cpu_seconds, cpu_seconds(server) - before))
+            if len(tries) == _STARTS:
+                quiet = await operator.quiet()
+                mib, peak = operator.memory_mib, operator.peak_mib
+    print(f"{what}: ready after {', '.join(f'{each[0]:.1f}' for each in tries)} s", file=sys.stderr, flush=True)
+    return Start(what, jobs, *min(tries), quiet, mib, peak)
 
 
 def _cells(start: Start) -> list[str]:
-    times = [f"{seconds:.1f} s" for seconds in (start.ready, start.ready_cpu, start.quiet)]
+    times = [f"{seconds:.1f} s" for seconds in (start.ready, start.cpu, start.server_cpu, start.quiet)]
     return [*times, f"{start.mib:.0f} MiB", f"{start.peak_mib:.0f} MiB"]
 
 

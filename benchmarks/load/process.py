@@ -40,7 +40,7 @@ class Operator:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._process.terminate()
+        self._process.kill()  # which it must bear at any time
         await self._process.wait()
 
     @property
@@ -60,8 +60,7 @@ class Operator:
 
     @property
     def cpu_seconds(self) -> float:
-        times = psutil.Process(self._process.pid).cpu_times()
-        return float(times.user + times.system)
+        return cpu_seconds(psutil.Process(self._process.pid))
 
     async def quiet(self) -> float:
         """Wait until it has nothing to do any more; returns its age at that moment."""
@@ -100,6 +99,12 @@ class Operator:
                 return await answer.text() if answer.status == 200 else ""
         except aiohttp.ClientError:
             return ""
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """What it has used so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def _quantile(buckets: Mapping[float, float], share: float) -> float:
