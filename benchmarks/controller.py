@@ -235,11 +235,11 @@ def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["throughput", "scale"])
-    parser.add_argument("--jobs", type=int, nargs="+", help="default: 25 100 300, and 1000 3000 10000")
+    parser.add_argument("--jobs", type=int, nargs="+", help="default: 25 50 100, and 1000 3000 10000")
     parser.add_argument("--foreign", type=int, default=50_000, help="pods of others")
     args = parser.parse_args()
     if args.what == "throughput":
-        asyncio.run(throughput(args.jobs or (25, 100, 300)))
+        asyncio.run(throughput(args.jobs or (25, 50, 100)))
     else:
         asyncio.run(scale(args.jobs or (1000, 3000, 10_000), args.foreign))
 

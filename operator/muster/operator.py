@@ -7,6 +7,7 @@ process: its pod starts it anew, and a new operator goes on where the old one wa
 import asyncio
 import contextlib
 import functools
+import gc
 import logging
 import signal
 import socket
@@ -39,6 +40,7 @@ class StartError(Exception):
 def run_operator(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT. Raises StartError, or whatever else ended it."""
     logs.configure(settings.log_format, settings.log_level)
+    gc.freeze()  # what is imported stays: looking through it at every collection takes a third of a listing's time
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(Operator(settings).run())
 
