@@ -42,7 +42,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class PackedJob:
-    """A TrainingJob as the cache keeps it: parsed, it takes thirty times the memory, and most jobs are finished."""
+    """A TrainingJob as the cache keeps it: parsed, it takes many times the memory, and most jobs are finished."""
 
     uid: str
     data: bytes
