@@ -20,6 +20,7 @@ def say(cluster: Cluster, *args: str) -> None:
 def main() -> None:
     """Brings everything up, and runs the job."""
     cluster = kind.up()
+    cluster.drop_interrupted("muster", "muster-system")
     chart = ("upgrade", "--install", "muster", "charts/muster", "--namespace", "muster-system", "--create-namespace")
     values = (
         "--set",

@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 dev/check.sh
 prepare() { PYTHONPATH=dev .venv/bin/python -m muster_dev "$@"; }
 { prepare tools >/dev/null && prepare up; } || echo "the tests that need what is missing say why"
-.venv/bin/pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations=15 --ignore=tests/unit tests "$@"
+.venv/bin/pytest -n 2 --no-loadscope-reorder --durations=15 --ignore=tests/unit tests "$@"

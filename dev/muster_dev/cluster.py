@@ -61,6 +61,12 @@ class Cluster:
         tools.ensure(["helm"])
         return _run(self.command("helm", *args), None, timeout_s)
 
+    def drop_interrupted(self, release: str, namespace: str) -> None:
+        """Uninstall a Helm release whose last operation was killed under way: Helm itself refuses to go on with it."""
+        releases = json.loads(self.helm("list", "--namespace", namespace, "--pending", "--output", "json"))
+        if any(each["name"] == release for each in releases):
+            self.helm("uninstall", release, "--namespace", namespace, "--wait")
+
     def apply(self, *objects: str | Path | Mapping[str, Any], namespace: str | None = None) -> str:
         """`kubectl apply` objects, each a mapping, YAML text, or the path of a file or folder."""
         where = ["-n", namespace] if namespace else []

@@ -17,6 +17,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from muster_dev import diagnostics, kind, tools
 from muster_dev.api_server import CONTROL_PLANE, LocalControlPlane, local_control_plane
@@ -96,18 +98,24 @@ def artifacts(request: pytest.FixtureRequest) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.hookimpl(tryfirst=True)
+class _KindBesideTheRest(LoadScopeScheduling):  # type: ignore[misc]
+    """For `pytest -n 2`: one process has the kind cluster to itself, the other runs whole files of the rest."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "kind" if _on_kind(nodeid) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return _KindBesideTheRest(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `-n 2 --dist loadgroup`: one process has the kind cluster to itself from the start, and no file is split."""
-    if not getattr(config.option, "loadgroup", False):
-        return
-    items.sort(key=lambda item: not _on_kind(item))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("kind" if _on_kind(item) else item.path.stem))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not _on_kind(item.nodeid))  # the longest part begins first
 
 
-def _on_kind(item: pytest.Item) -> bool:
-    return "kind_cluster" in getattr(item, "fixturenames", ())
+def _on_kind(nodeid: str) -> bool:
+    return nodeid.startswith("tests/e2e/kind/") or "::TestKind::" in nodeid
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

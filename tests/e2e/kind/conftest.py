@@ -38,6 +38,7 @@ def install(kind_cluster: Any) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def installed(kind_cluster: Any, install: Callable[..., None]) -> Any:
+    kind_cluster.drop_interrupted(RELEASE, OPERATOR_NAMESPACE)
     install()
     kind_cluster.kubectl(
         "-n", OPERATOR_NAMESPACE, "rollout", "restart", "deploy"
