@@ -200,9 +200,9 @@ class World:
                         del self.pods[name]
             case DeleteJob():
                 self.gone = True
-            case ReadProgress(name):
+            case ReadProgress(name, uid):
                 if name in self.pods:
-                    self.progress = Progress(self.pods[name].uid, "mini-batch 32 (2 of 4)", self.now)
+                    self.progress = Progress(uid, "mini-batch 32 (2 of 4)", self.now)
             case ReadReport(pod, config_map):
                 self._read(pod, config_map)
 

@@ -21,7 +21,7 @@ from muster.api.labels import GPU_RESOURCE, TRAINING_CONTAINER
 from muster.api.model import Strict
 from muster.api.rules import Rule, Ruled
 
-_ARGUMENT_LENGTH = 131_072
+ARGUMENT_LENGTH = 131_072
 """The longest single argument or variable that Linux hands to a process (MAX_ARG_STRLEN)."""
 
 _DEEPEST = 50
@@ -29,7 +29,7 @@ _DEEPEST = 50
 after it walks the whole of a template.
 """
 
-Argument = Annotated[str, Field(max_length=_ARGUMENT_LENGTH)]
+Argument = Annotated[str, Field(max_length=ARGUMENT_LENGTH)]
 
 
 class _Open(BaseModel):

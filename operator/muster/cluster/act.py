@@ -9,7 +9,7 @@ from muster.api.report import Report
 from muster.api.report_log import ReportError
 from muster.cluster.cache import Cache, Key
 from muster.cluster.client import CONFIG_MAPS, JOBS, PODS, SERVICES, Client, Object, Resource
-from muster.cluster.errors import Conflict, NotFound, Rejected, Transient
+from muster.cluster.errors import ApiError, Conflict, NotFound, Rejected, Transient
 from muster.cluster.views import owner_uid, pod_view, training_container
 from muster.jobs.model import (
     Action,
@@ -90,7 +90,7 @@ class Actor:
             case ReadReport():
                 return await self._read(job, action, now)
             case ReadProgress():
-                return await self._progress(job, action.pod, now)
+                return await self._progress(job, action, now)
         return None
 
     async def _create(self, resource: Resource, job: Job, name: str, body: Object) -> None:
@@ -161,22 +161,23 @@ class Actor:
             return Reading(source, ReportProblem(error.message, now))
         return Reading(source, report, digest)
 
-    async def _progress(self, job: Job, pod: str, now: datetime) -> Progress | None:
+    async def _progress(self, job: Job, action: ReadProgress, now: datetime) -> Progress:
+        """Nothing said, where that cannot be read: it is a help, and must not keep the job from going on."""
         try:
-            raw = await self._client.get(PODS, job.namespace, pod)
+            raw = await self._client.get(PODS, job.namespace, action.pod)
             log = await self._client.log(
                 job.namespace,
-                pod,
+                action.pod,
                 training_container(raw),
                 tail_lines=_PROGRESS_LINES,
                 limit_bytes=_PROGRESS_BYTES,
             )
-        except (NotFound, Rejected) as error:
-            _log.info("no word of %s: %s", pod, error)  # it is told of as soon as the pod is
-            return None
+        except ApiError as error:
+            _log.info("no word of %s: %s", action.pod, error)
+            return Progress(action.uid, "", now)
         said = [line.removeprefix(PROGRESS_MARK) for line in log.splitlines() if line.startswith(PROGRESS_MARK)]
         text = "".join(filter(str.isprintable, said[-1] if said else ""))[:_PROGRESS_LENGTH]
-        return Progress(raw["metadata"]["uid"], text, now)
+        return Progress(action.uid, text, now)
 
     async def _of_pod(self, raw: Object) -> tuple[Report, str]:
         namespace, name = raw["metadata"]["namespace"], raw["metadata"]["name"]

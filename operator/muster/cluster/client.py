@@ -89,7 +89,7 @@ class Client:
     def __init__(self, configuration: Configuration, bucket: TokenBucket, *, in_cluster: bool = False) -> None:
         configuration.connection_pool_maxsize = 64
         configuration.retries = None
-        # Otherwise every request asks a thread for the environment's proxy, which takes half of its CPU time.
+        # Otherwise every request asks a thread for the environment's proxy, which costs more than the request.
         configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
         self._configuration = configuration
         self._api = ApiClient(configuration)

@@ -21,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MESSAGE = 1024  # characters kept of a message that somebody else wrote
 _TERMINATION = 4096  # bytes that Kubernetes allows a termination message, which may hold the profile's summary
 _KEPT = ("namespace", "name", "uid", "generation", "creationTimestamp", "labels", "deletionTimestamp")
-_QUICKLY = 1  # zlib's level: three times smaller in 50 µs, and no other is worth its time
+_QUICKLY = 1  # zlib's level: several times smaller, and a higher one is not worth its time
 _BLOCKING_EFFECTS = {"NoSchedule", "NoExecute"}
 
 

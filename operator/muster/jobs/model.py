@@ -198,9 +198,10 @@ class ReadReport:
 
 @dataclass(frozen=True)
 class ReadProgress:
-    """Bring what the profiler in `pod` last said of itself into the next snapshot."""
+    """Bring what the profiler in the pod of this uid last said of itself into the next snapshot."""
 
     pod: str
+    uid: str
 
 
 Action = CreatePod | CreateService | CreateConfigMap | DeletePod | DeleteService | DeleteJob | ReadReport | ReadProgress

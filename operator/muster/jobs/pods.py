@@ -7,13 +7,14 @@ from typing import Any
 from muster.api import labels
 from muster.api.job import PodTemplate, TrainingJobSpec
 from muster.api.status import Plan
+from muster.api.template import ARGUMENT_LENGTH
 from muster.jobs import contracts, kueue, members, objects
 from muster.jobs.members import Cluster, Member
 from muster.jobs.model import Job, Role
 from muster.jobs.settings import PORT
 
-_LONGEST_BYTES = 131_071
-"""Of one argument, or of NAME=value, with which Linux starts a process: MAX_ARG_STRLEN less its final zero."""
+_LONGEST_BYTES = ARGUMENT_LENGTH - 1
+"""Of one argument, or of NAME=value, with which Linux starts a process: without its final zero."""
 
 
 def merged_env(ours: Mapping[str, str], theirs: list[dict[str, Any]]) -> list[dict[str, Any]]:

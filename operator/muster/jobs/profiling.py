@@ -219,7 +219,7 @@ def _progress(draft: Draft, pod: Pod) -> str:
     said = known if known and known.source == pod.uid else None
     due = (said.at if said else pod.started or draft.now) + every
     if draft.now >= due:
-        draft.actions.append(ReadProgress(pod.name))
+        draft.actions.append(ReadProgress(pod.name, pod.uid))
     else:
         draft.wake(due)
     return f": {said.text}" if said and said.text else ""

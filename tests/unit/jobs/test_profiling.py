@@ -49,7 +49,7 @@ def test_how_far_a_profile_has_come_is_asked_for_now_and_then() -> None:
     world.run()
     assert world.reconcile().requeue_after == timedelta(seconds=15)
     world.now += timedelta(seconds=15)
-    assert ReadProgress("job-profiler") in world.reconcile().actions
+    assert ReadProgress("job-profiler", world.pods["job-profiler"].uid) in world.reconcile().actions
     decision = world.reconcile()
     assert world.condition(Is.PROFILED).message == "job-profiler is profiling the script: mini-batch 32 (2 of 4)"
     assert (decision.actions, decision.requeue_after) == ((), timedelta(seconds=15))
