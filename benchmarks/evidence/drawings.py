@@ -10,21 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from muster.sizing.placement import even, largest_first, round_robin
 from muster.sizing.prediction import Interval
+from style import STYLE
 
 from evidence.held_out import LARGE, MODELS, MUSTER, SMALL, Errors, small_large
 from evidence.measured import WORKLOADS
 from evidence.servers import PLACEMENTS, fullest
-
-STYLE: dict[str, object] = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "savefig.dpi": 130,
-    "svg.hashsalt": "muster",
-}
 
 
 def errors(path: Path, interpolating: Mapping[str, Errors], extrapolating: Mapping[str, Errors], floor: float) -> None:

@@ -7,16 +7,8 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from style import STYLE
 
-_STYLE: dict[str, object] = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "savefig.dpi": 130,
-}
 _LINES = ("ko-", "ks--", "k^:", "kD-.")
 
 
@@ -33,7 +25,7 @@ class Panel:
 
 def draw(path: Path, *panels: Panel) -> None:
     """Write the panels side by side."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3), layout="constrained")
         for axes, panel in zip(figure.subplots(1, len(panels)), panels, strict=True):
             _draw(axes, panel)
