@@ -22,7 +22,7 @@ async def test_a_log_that_cannot_be_read_tells_of_no_progress_and_stops_nothing(
     client = await Client.connect(TokenBucket(1, 1), str(api_server.kubeconfig), api_server.context)
     job = Job(namespace, "job", "uid", 1, NOW, None, TrainingJobStatus())
     try:
-        brought = await Actor(client, Cache(lambda key: None)).perform(job, ReadProgress("p", "pod-uid"), NOW)
+        brought = await Actor(client, Cache(lambda _: None)).perform(job, ReadProgress("p", "pod-uid"), NOW)
     finally:
         await client.close()
     assert brought == Progress("pod-uid", "", NOW)
