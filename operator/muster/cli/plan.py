@@ -14,7 +14,7 @@ from muster import sizing
 from muster.api import report_log
 from muster.api.job import TrainingJobSpec
 from muster.api.measured import MeasuredPlan, Run
-from muster.api.model import dotted
+from muster.api.model import complaint, dotted
 from muster.api.report import Report
 from muster.api.status import Choice, Plan
 from muster.cli import manifest
@@ -77,10 +77,8 @@ def _problem(error: ErrorDetails) -> str:
     known = ", ".join(info.alias or name for name, info in Run.model_fields.items())
     if not error["loc"]:
         return f"a list of runs is expected, each with {known}"
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = f"unknown field; known here: {known}"
-    return f"{dotted(error['loc'])}: {message[:1].lower()}{message[1:]}"
+    hint = f"; known here: {known}" if error["type"] == "extra_forbidden" else ""
+    return f"{dotted(error['loc'])}: {complaint(error)}{hint}"
 
 
 def table(plan: Plan) -> Table:

@@ -167,7 +167,7 @@ def test_plan_predicts_from_measured_runs_and_says_so(muster: Muster, tmp_path: 
         (RUNS, ("--model", "guess"), "lemma2"),
         ([*RUNS, {**RUNS[0], "workers": "4"}], (), "runs.yaml: [3].workers: input should be a valid integer"),
         ([{**RUNS[0], "nodes": 1}], (), "runs.yaml: [0]: leave nodes out of a run with servers"),
-        ([{"miniBatch": 64, "workers": 2}], (), "runs.yaml: [0].iterationTimeMicroseconds: field required"),
+        ([{"miniBatch": 64, "workers": 2}], (), "runs.yaml: [0].iterationTimeMicroseconds: missing"),
         ([{**RUNS[0], "seconds": 1}], (), "runs.yaml: [0].seconds: unknown field; known here: miniBatch"),
         ("", (), "runs.yaml: a list of runs is expected, each with miniBatch"),
         ("[a: b: c", (), "runs.yaml: "),
