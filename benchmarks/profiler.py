@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "profiler"))
 
 from muster_profiler import progress, trial  # noqa: E402
-from muster_profiler.memory import predicted_peak  # noqa: E402
+from muster_profiler.memory import Peaks  # noqa: E402
 from muster_profiler.profile import Options, Profile  # noqa: E402
 
 SCRIPTS = ROOT / "benchmarks" / "scripts"
@@ -146,7 +146,7 @@ def memory() -> list[dict[str, Any]]:
     rows = []
     for batch in (512, 2048):
         true = plain("convnet.py", str(batch), "truth")[1]
-        predicted = predicted_peak(points, batch) or 0
+        predicted = Peaks(points).peak(batch) or 0
         margin = points[-1]["memory"]["marginBytes"] / points[-1]["memory"]["peakBytes"]
         (small, less), (large, more) = ((p["miniBatch"], p["memory"]["peakBytes"]) for p in points[:2])
         line = more + (more - less) / (large - small) * (batch - large)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from muster_profiler.memory import lines, predicted_peak
+from muster_profiler.memory import Peaks
 
 BATCHES = (64, 128, 256)
 TIMED = 1024
@@ -22,6 +22,9 @@ SETTINGS = (
 )
 BETWEEN_SECONDS = 0.0002
 """What the host takes between two iterations: the profiler counts it as compute, the script's own events do not."""
+ESTIMATE = "memory estimated before it was tried"
+MOST = 1 << 22
+"""Mini-batch up to which the largest that fits is looked for."""
 TOO_MUCH = 1.15
 """Times the memory there is: what must run out of it."""
 
@@ -111,6 +114,7 @@ def _network(machine: Machine) -> Iterator[Finding]:
     yield from _settings(report)
     truth = {batch: machine.plain("eager", batch, iterations=8) for batch in BEYOND}
     yield _parameters(report, truth[BEYOND[0]])
+    yield _estimate(report)
     yield _memory(report, truth)
     yield from _guarded(
         ("largest batch that fits", "out of memory is a result"), lambda m: _limit(m, report, truth[BEYOND[0]]), machine
@@ -128,7 +132,7 @@ def _parameters(report: Mapping[str, Any], truth: Mapping[str, Any]) -> Finding:
 def _memory(report: Mapping[str, Any], truth: Mapping[int, Mapping[str, Any]]) -> Finding:
     errors = {}
     for batch, seen in truth.items():
-        predicted = predicted_peak(report["points"], batch)
+        predicted = Peaks(report["points"]).peak(batch)
         if predicted is None:
             raise CheckFailedError("fewer than two mini-batches have a peak")
         errors[batch] = predicted / seen["peakBytes"] - 1
@@ -139,19 +143,24 @@ def _memory(report: Mapping[str, Any], truth: Mapping[int, Mapping[str, Any]]) -
 def _limit(machine: Machine, report: Mapping[str, Any], truth: Mapping[str, Any]) -> Iterator[Finding]:
     room = report["device"]["memoryBytes"] - truth["outsideBytes"]
     memory = report["points"][-1]["memory"]
-    largest = _largest(report["points"], room / (1 + memory["marginBytes"] / memory["peakBytes"]))
+    peaks = Peaks(report["points"])
+    largest = peaks.largest(room / (1 + memory["marginBytes"] / memory["peakBytes"]), MOST) or 1
     retries = machine.plain("eager", largest, iterations=4)["retries"]
     said = f"{largest}" + (f", after the allocator had to free its cache {retries} times" if retries else "")
     yield Finding("largest batch that fits", "failed" if retries else "ok", said)
-    beyond = _largest(report["points"], room * TOO_MUCH)
+    beyond = peaks.largest(room * TOO_MUCH, MOST) or 1
     problem = machine.profile("too-large", "eager", (beyond,), steps=5, convolution_seconds=0).get("problem", {})
     result: Result = "ok" if problem.get("reason") == "OutOfMemory" else "failed"
     yield Finding("out of memory is a result", result, f"at {beyond}: {problem.get('reason', 'it fitted')}")
 
 
-def _largest(points: list[dict[str, Any]], room: float) -> int:
-    """The largest batch whose predicted peak is at most `room`."""
-    return int(min((room - base) / slope for base, slope in lines(points).values() if slope))
+def _estimate(report: Mapping[str, Any]) -> Finding:
+    """The second mini-batch, whose peak could be predicted only from the first one's tensors without data."""
+    memory = report["points"][1]["memory"]
+    if "predictedPeakBytes" not in memory:
+        return Finding(ESTIMATE, "failed", "there was none")
+    error = memory["predictedPeakBytes"] / memory["peakBytes"] - 1
+    return Finding(ESTIMATE, "ok" if abs(error) <= 0.05 else "failed", f"{error:+.1%} at {BATCHES[1]}")
 
 
 def _convolutions(report: Mapping[str, Any], front_end: bool) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Mapping
 
 from muster_profiler.points import point
 from muster_profiler.process import Outcome
+from muster_profiler.search import throughput
 
 CAPS_MIB = (16, 256)
 """Of CUDNN_CONV_WSCAP_DBG: little memory, and what usually suffices."""
@@ -48,7 +49,7 @@ class Convolutions:
 
     def measure(self, points: list[dict[str, Any]], device: str, environment: Mapping[str, str]) -> None:
         """For the points with times, best throughput first."""
-        timed = sorted((p for p in points if p["fits"] and "computeTime" in p), key=_seconds_a_sample)
+        timed = sorted((p for p in points if p["fits"] and "computeTime" in p), key=throughput, reverse=True)
         for place, each in enumerate(timed):
             if self.left() < LEAST_SECONDS:
                 if not place:
@@ -116,11 +117,6 @@ class Convolutions:
 
     def _warn(self, reason: str, message: str) -> None:
         self.warnings.append({"reason": reason, "message": message})
-
-
-def _seconds_a_sample(each: dict[str, Any]) -> float:
-    iteration = each["computeTime"]["medianNanoseconds"] + each["overheadTime"]["medianNanoseconds"]
-    return float(iteration / each["miniBatch"])
 
 
 def _promised(rows: list[dict[str, Any]]) -> float:

@@ -81,5 +81,35 @@ def _judge(point: dict[str, Any], result: dict[str, Any]) -> None:
         point.update(fits=False, problem="fitted only after the allocator freed its cache: no room to spare")
 
 
+def own_batch(result: dict[str, Any] | None) -> int | None:
+    """The batch that the script's loader makes."""
+    return (result["loaderBatchSize"] or result["samples"]) if result else None
+
+
+def caveats(mini_batch: int | None, found: dict[str, Any], result: dict[str, Any]) -> list[dict[str, str]]:
+    """What the reader of a point's numbers must know: warnings of the report."""
+    loader, said = result["loaderBatchSize"], []
+    if mini_batch and loader and loader != mini_batch:
+        text = "The command was given %d, but its loader makes batches of %d."
+        said.append(("MiniBatchMismatch", text % (mini_batch, loader)))
+    if not mini_batch and not own_batch(result):
+        said.append(("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1."))
+    if not result["frozen"]:
+        text = (
+            "No DataLoader whose batches could be repeated was seen (clock: %s): overhead time could not be told "
+            "from compute time and is given as 0."
+        )
+        said.append(("OverheadUnknown", text % result["clock"]))
+    if not found["steady"]:
+        text = (
+            "Iteration times drifted by more than 10 % during the measurement: something else keeps the machine "
+            "busy, or the script has no steady state. Profile it again, with more --steps (profile.steps)."
+        )
+        said.append(("NotSteady", text))
+    if not (result["parameters"] or {}).get("tensors"):
+        said.append(("ParametersUnknown", "No learnt parameters could be found."))
+    return [{"reason": reason, "message": message} for reason, message in said]
+
+
 def _gib(count: int) -> str:
     return "%.2f GiB" % (count / (1 << 30))

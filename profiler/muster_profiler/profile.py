@@ -8,24 +8,29 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 
-from muster_profiler import command, convolutions, memory, network, process, trial
+from muster_profiler import command, convolutions, network, process, search, trial
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
-from muster_profiler.points import point
+from muster_profiler.points import caveats, own_batch, point
 from muster_profiler.progress import Tell
 from muster_profiler.report import FORMAT
 
-DEFAULT_CANDIDATES = (16, 32, 64, 128)
+DEFAULT_CANDIDATES = (32, 64, 128, 256)
+"""Where nobody gave any: a start, from which a search goes on."""
 BUDGET_SECONDS = 60.0
 """For measuring all candidates; starting Python and building the model come on top."""
 CONVOLUTION_SECONDS = 20.0
 """Of the budget, kept for convolution algorithms as soon as it is known that the script has convolutions."""
+SEARCH_SECONDS = 30.0
+"""On top, for mini-batches beside the default ones: while they pay, and for the largest that fits."""
+MOST_FURTHER = 7
+MOST_PROBES = 4
+LEAST_ITERATIONS = 10
+"""Of a further trial, for which there must be time."""
 PATIENCE = 5
 """Times the iterations asked for, while blocks of them still differ and there is time."""
 RESERVE_SECONDS = 3.0
 PEER_SECONDS = 20.0
 """How long a peer is waited for after the trials, during which it had time to start."""
-CLEARLY = 1.25
-"""How far over the limit a predicted peak must be for the batch not to be tried."""
 SHORTEST = 6
 """Iterations that a script must have for a second, shorter try when it ends early."""
 
@@ -56,13 +61,14 @@ class Profile:
     options: Options
     tell: Tell
     note: Callable[[dict[str, Any] | None, int | None], None] = lambda *_: None
-    points: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[dict[str, str]] = field(default_factory=list)
     last: dict[str, Any] | None = None
     failures: list[Failure] = field(default_factory=list)
     durations: list[float] = field(default_factory=list)
     network: dict[str, Any] | None = None
     convolutions: convolutions.Convolutions | None = None
+    tried: search.Tried = field(default_factory=search.Tried)
+    largest: dict[str, Any] | None = None
 
     def run(self) -> dict[str, Any]:
         """Profile all candidates.
@@ -83,17 +89,25 @@ class Profile:
                 break
             if mini_batch and self._cannot_fit(mini_batch):
                 continue
-            self.note(self.report() if self.last and self.points else None, mini_batch)
-            self.tell("trial", miniBatch=mini_batch, state="started", trial=number, trials=len(candidates))
-            self._candidate(mini_batch, left, len(candidates))
+            larger = [c / mini_batch for c in candidates if c and c > mini_batch] if mini_batch else []
+            self._candidate(mini_batch, number, len(candidates), left, larger)
+        if self.applies and not self.options.candidates:
+            self._search(len(candidates))
         if not self.last or not any("computeTime" in p for p in self.points):
             raise self._problem()
         if self._measures_convolutions():
             self._measure_convolutions()
+        if self.applies:
+            self._find_largest()
         if self.options.peer:
             self._measure_network(self.options.peer)
         self.tell("end", seconds=time.monotonic() - self.began)
         return self.report()
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """Of the report."""
+        return self.tried.points
 
     def report(self) -> dict[str, Any]:
         """What is known now."""
@@ -115,6 +129,7 @@ class Profile:
             "miniBatchApplied": self.applies,
             "warnings": list(warnings.values())[:32],
             "environment": self.last["environment"],
+            **({"largestMiniBatch": self.largest} if self.largest else {}),
             **({"network": self.network} if self.network else {}),
             **self._convolutions_found(),
         }
@@ -169,21 +184,52 @@ class Profile:
         return None
 
     def _cannot_fit(self, mini_batch: int) -> bool:
-        """Note a batch whose predicted peak is far above the limit as one that does not fit, untried. Far, because
-        memory is not monotone in the batch: only a clear case is decided without a try."""
-        predicted = memory.predicted_peak(self.points, mini_batch)
-        limit = self.last["device"]["memoryBytes"] if self.last else 0
-        if predicted is None or predicted <= CLEARLY * limit:
-            return False
-        problem = "not tried: by the smaller ones it would need %.1f GiB of %.1f GiB" % (
-            predicted / 2**30,
-            limit / 2**30,
-        )
-        self.points.append({"miniBatch": mini_batch, "fits": False, "problem": problem})
-        self.tell("trial", miniBatch=mini_batch, state="failed", problem=problem)
-        return True
+        """Note a batch that clearly will not fit as one that does not, untried."""
+        problem = self.tried.too_large(mini_batch)
+        if problem:
+            self.points.append({"miniBatch": mini_batch, "fits": False, "problem": problem})
+            self.tried.too_much.add(mini_batch)
+            self.tell("trial", miniBatch=mini_batch, state="failed", problem=problem)
+        return problem is not None
 
-    def _candidate(self, mini_batch: int | None, left: int, count: int) -> None:
+    # ---- the search beside the candidates
+
+    def _search(self, tried: int) -> None:
+        """Mini-batches beside the default ones, as long as there is one that is worth its time."""
+        for number in range(tried + 1, tried + 1 + MOST_FURTHER):
+            mini_batch = self.tried.further()
+            failed_otherwise = self.failures and self.failures[-1].reason != OUT_OF_MEMORY
+            if not mini_batch or failed_otherwise or not self._time_to_search(mini_batch):
+                return
+            self._candidate(mini_batch, number, number, 1, [])
+
+    def _find_largest(self) -> None:
+        """The largest mini-batch that fits: predicted; and, where the candidates are Muster's to choose, tried in a
+        process of its own over whole iterations, and predicted anew with what that brought."""
+        for _ in range(0 if self.options.candidates else MOST_PROBES):
+            mini_batch = self.tried.unsure()
+            if mini_batch is None or not self._time_to_search(mini_batch):
+                break
+            self.tell("largest", miniBatch=mini_batch)
+            settings = {"warmup_steps": 1, "settle": False, "steps": 0}
+            probe, failure = point(mini_batch, self._trial(mini_batch, 1, settings))
+            if failure and failure.reason != OUT_OF_MEMORY:
+                break
+            self.tried.probes.append(probe)
+            if failure:
+                self.tried.too_much.add(mini_batch)
+        self.largest = self.tried.largest()
+
+    def _time_to_search(self, mini_batch: int) -> bool:
+        left = min(self.began + BUDGET_SECONDS + SEARCH_SECONDS - time.monotonic(), self._remaining())
+        return left > min(self.durations, default=0.0) / 2 + self.tried.seconds(mini_batch, LEAST_ITERATIONS)
+
+    # ---- one candidate
+
+    def _candidate(self, mini_batch: int | None, number: int, count: int, left: int, larger: list[float]) -> None:
+        """Run and time it. `larger`: mini-batches, as multiples of it, whose memory is estimated by the way."""
+        self.note(self.report() if self.last and self.points else None, mini_batch)
+        self.tell("trial", miniBatch=mini_batch, state="started", trial=number, trials=count)
         budget = BUDGET_SECONDS - (CONVOLUTION_SECONDS if self._measures_convolutions() else 0)
         seconds = max(3.0, min(15.0, budget / count, self._remaining() / (2 * left)))
         settings = {
@@ -191,36 +237,41 @@ class Profile:
             "steps": self.options.steps,
             "most_steps": PATIENCE * self.options.steps,
             "seconds": seconds,
+            "estimate": [*larger, search.MOST_TIMES] if mini_batch and not self.tried.estimated else [],
         }
         outcome = self._trial(mini_batch, left, settings)
         result = outcome.results[0] if outcome.results else None
         if result and result["ended"] == "early" and result["iterations"] >= SHORTEST and not _both(result):
-            # The script is short: try once more, with blocks that its length allows.
-            short = max(1, result["iterations"] // 6)
-            fewer = {
-                "warmup_steps": short,
-                "settle": False,
-                "block": min(3, short),
-                "steps": 2 * short,
-                "most_steps": 0,
-            }
-            again = self._trial(mini_batch, left, dict(settings, **fewer))
-            if again.results and _both(again.results[0]):
-                outcome, result = again, again.results[0]
-            self._warn(
-                "ScriptEndsEarly", "The script ended after %d iterations: fewer were timed." % result["iterations"]
-            )
-        found, failure = point(mini_batch or _own_batch(result) or 1, outcome)
+            outcome, result = self._again(mini_batch, left, settings, outcome)
+        found, failure = point(mini_batch or own_batch(result) or 1, outcome)
+        self.tried.foretold(found)
         self.points.append(found)
         self.durations.append(outcome.seconds)
         if failure:
             self.failures.append(failure)
+            if failure.reason == OUT_OF_MEMORY:
+                self.tried.too_much.add(found["miniBatch"])
             self.tell("trial", miniBatch=found["miniBatch"], state="failed", problem=failure.message)
         if result and "computeTime" in found:
             self.last = result
-            self._look(mini_batch, found, result)
+            self.tried.memory_bytes = result["device"]["memoryBytes"] - result["memory"].get("outsideBytes", 0)
+            self.warnings += caveats(mini_batch, found, result)
+            for each in result["estimates"] if mini_batch else []:
+                self.tried.estimated[round(mini_batch * each.pop("multiple"))] = each
         if not failure:
             self.tell("trial", miniBatch=found["miniBatch"], state="done", **_facts(found))
+
+    def _again(
+        self, mini_batch: int | None, left: int, settings: Mapping[str, Any], before: process.Outcome
+    ) -> tuple[process.Outcome, dict[str, Any]]:
+        """The script is short: try once more, with blocks that its length allows."""
+        iterations = before.results[0]["iterations"]
+        short = max(1, iterations // 6)
+        fewer = {"warmup_steps": short, "settle": False, "block": min(3, short), "steps": 2 * short, "most_steps": 0}
+        again = self._trial(mini_batch, left, dict(settings, **fewer))
+        self._warn("ScriptEndsEarly", "The script ended after %d iterations: fewer were timed." % iterations)
+        outcome = again if again.results and _both(again.results[0]) else before
+        return outcome, outcome.results[0]
 
     def _trial(
         self, mini_batch: int | None, left: int, settings: Mapping[str, Any], more: Mapping[str, str] = {}
@@ -251,57 +302,25 @@ class Profile:
     def _environment(self) -> dict[str, str]:
         return {**command.TRACKERS, **self.environment, "PYTHONUNBUFFERED": "1"}
 
-    def _look(self, mini_batch: int | None, found: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Say what the reader of the numbers must know."""
-        loader = result["loaderBatchSize"]
-        if mini_batch and loader and loader != mini_batch:
-            self._warn(
-                "MiniBatchMismatch",
-                "The command was given %d, but its loader makes batches of %d." % (mini_batch, loader),
-            )
-        if not mini_batch and not _own_batch(result):
-            self._warn("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1.")
-        if not result["frozen"]:
-            self._warn(
-                "OverheadUnknown",
-                "No DataLoader whose batches could be repeated was seen (clock: %s): overhead time could not be told "
-                "from compute time and is given as 0." % result["clock"],
-            )
-        if not found["steady"]:
-            self._warn(
-                "NotSteady",
-                "Iteration times drifted by more than 10 % during the measurement: something else keeps the machine "
-                "busy, or the script has no steady state. Profile it again, with more --steps (profile.steps).",
-            )
-        if not (result["parameters"] or {}).get("tensors"):
-            self._warn("ParametersUnknown", "No learnt parameters could be found.")
-
     def _warn(self, reason: str, message: str) -> None:
         self.warnings.append({"reason": reason, "message": message})
 
     def _problem(self) -> Problem:
         if not self.failures:
-            return Problem(
-                "DeadlineExceeded", "the deadline of %.0f s left no time for a trial" % self.options.deadline_seconds
-            )
+            text = "the deadline of %.0f s left no time for a trial" % self.options.deadline_seconds
+            return Problem("DeadlineExceeded", text)
         first = self.failures[0]
-        if all(failure.reason == OUT_OF_MEMORY for failure in self.failures):
-            sizes = ", ".join(str(p["miniBatch"]) for p in self.points) if self.applies else "the script's own"
-            return Problem(
-                OUT_OF_MEMORY,
-                "no candidate mini-batch (%s) fits: %s. Give smaller candidates or more memory"
-                % (sizes, first.message),
-            )
-        return Problem(first.reason, first.message)
+        if any(failure.reason != OUT_OF_MEMORY for failure in self.failures):
+            return Problem(first.reason, first.message)
+        sizes = [p["miniBatch"] for p in self.points]
+        which = ", ".join(map(str, sizes)) if self.applies else "the script's own"
+        ways = "more memory" if self.applies and min(sizes) == 1 else "smaller candidates or more memory"
+        return Problem(OUT_OF_MEMORY, "no candidate mini-batch (%s) fits: %s. Give %s" % (which, first.message, ways))
 
 
 def _both(result: Mapping[str, Any]) -> bool:
     modes = {cycle[0] for cycle in result["cycles"] if cycle[2]}
     return {trial.NATURAL, trial.FROZEN} <= modes or (trial.NATURAL in modes and not result["frozen"])
-
-
-def _own_batch(result: Mapping[str, Any] | None) -> int | None:
-    return (result["loaderBatchSize"] or result["samples"]) if result else None
 
 
 def _facts(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def _sentence(event: str, facts: dict[str, Any]) -> str | None:
             facts["miniBatch"],
             facts["setting"] and "with " + facts["setting"],
         )
+    if event == "largest":
+        return "mini-batch %s: whether it fits" % facts["miniBatch"]
     if event == "network":
         return "measuring the network against %s" % facts["peer"]
     if event == "end":

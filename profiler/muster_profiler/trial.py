@@ -13,10 +13,10 @@ from typing import Any
 SETTINGS = "MUSTER_PROFILE_TRIAL"
 
 WARM, NATURAL, FROZEN, RESIDENT, MEMORY, STOP = "warm", "natural", "frozen", "resident", "memory", "stop"
-CONVOLUTIONS = "convolutions"
+CONVOLUTIONS, ESTIMATE = "convolutions", "estimate"
 """What an iteration was for: warming up; timed as the script is; timed with the loader's batches repeated; the same
 with the batches already on the device; watched for peak memory; the last. And, in a trial of its own: watched for its
-convolutions."""
+convolutions; and after all others, on tensors without data: watched for the memory that other mini-batches take."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Settings:
 
     convolution_seconds: float = 0.0
     """If not 0, the trial is for measuring the script's convolutions alone, for so long."""
+    estimate: tuple[float, ...] = ()
+    """Mini-batches, as multiples of the trial's own, whose memory is to be estimated once all is measured."""
     declared: bool = False
     """Whether it is a declared entry point: then each batch is an iteration."""
     switch: str = ""

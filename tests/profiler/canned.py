@@ -49,6 +49,7 @@ def result(**changes):
         "collateNanoseconds": [2 * MS] * 15,
         "updateNanoseconds": [5 * MS] * 18,
         "memory": {"startUpBytes": GIB // 2, "forwardBackwardBytes": 2 * GIB, "optimizerStepBytes": GIB},
+        "estimates": [],
         "environment": {"python": "3.12.1", "torch": "2.6.0"},
         "warnings": [],
         "error": None,

@@ -2,29 +2,53 @@
 
 import pytest
 from muster_profiler import host
-from muster_profiler.memory import lines, predicted_peak
+from muster_profiler.memory import Peaks
 
 
 def measured(batch, forward_backward, step):
     return {"miniBatch": batch, "memory": {"forwardBackwardBytes": forward_backward, "optimizerStepBytes": step}}
 
 
-def test_the_peak_is_the_larger_of_two_lines():
-    points = [measured(1, 110, 500), measured(2, 120, 500), measured(8, 180, 500)]
+def estimated(forward_backward, step):
+    return {"forwardBackwardBytes": forward_backward, "optimizerStepBytes": step}
 
-    assert lines(points) == {"forwardBackwardBytes": (100.0, 10.0), "optimizerStepBytes": (500.0, 0.0)}
-    assert [predicted_peak(points, batch) for batch in (4, 40, 64)] == [500, 500, 740]
+
+def test_the_peak_is_the_larger_of_two_lines():
+    peaks = Peaks([measured(1, 110, 500), measured(2, 120, 500), measured(8, 180, 500)])
+
+    assert [peaks.peak(batch) for batch in (4, 40, 64)] == [500, 500, 740]
 
 
 def test_a_single_line_through_small_batches_would_have_been_far_too_low():
     points = [measured(1, 110, 500), measured(2, 120, 500)]
 
-    assert predicted_peak(points, 200) == 2100
+    assert Peaks(points).peak(200) == 2100
 
 
 def test_fewer_than_two_batches_predict_nothing():
-    assert predicted_peak([measured(1, 110, 500)], 2) is None
-    assert predicted_peak([{"miniBatch": 1}, {"miniBatch": 2, "memory": {"peakBytes": 3}}], 4) is None
+    assert Peaks([measured(1, 110, 500)]).peak(2) is None
+    assert Peaks([{"miniBatch": 1}, {"miniBatch": 2, "memory": {"peakBytes": 3}}]).peak(4) is None
+    assert Peaks([measured(1, 110, 500)]).largest(1000, cap=64) is None
+
+
+def test_with_an_estimate_one_measured_batch_is_enough():
+    peaks = Peaks([measured(8, 1080, 1500)], {8: estimated(90, 20), 16: estimated(170, 20), 64: estimated(650, 20)})
+
+    assert [peaks.peak(batch) for batch in (16, 32, 64, 128)] == [1500, 1500, 1640, 2280]
+    assert peaks.peak(4) == 1500
+
+
+def test_where_measured_batches_grow_faster_than_the_estimate_they_count():
+    peaks = Peaks([measured(8, 1000, 0), measured(16, 1160, 0)], {8: estimated(80, 0), 16: estimated(160, 0)})
+
+    assert peaks.peak(32) == 1480
+
+
+def test_the_largest_batch_within_a_limit():
+    peaks = Peaks([measured(8, 180, 500), measured(16, 260, 500)])
+
+    assert [peaks.largest(limit, cap=1000) for limit in (499, 500, 509, 510, 740)] == [0, 40, 40, 41, 64]
+    assert peaks.largest(1e9, cap=1000) == 1000
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,17 @@ def sized(batch, **changes):
     return outcome(result(**usual | changes))
 
 
+class Limited(dict):
+    """Every batch up to the largest that fits has an outcome."""
+
+    def __init__(self, most, rate=None):
+        self.most, self.rate = most, rate
+
+    def __missing__(self, batch):
+        changes = {"cycles": cycles(self.rate * batch, self.rate * batch)} if self.rate else {}
+        return sized(batch, **changes) if batch <= self.most else OUT_OF_MEMORY
+
+
 def profiled(command=COMMAND, environment=None, **options):
     told = []
     profile = Profile(
@@ -143,6 +154,96 @@ def test_a_batch_that_by_the_smaller_ones_cannot_fit_is_not_tried(monkeypatch):
     assert len(trials.tried) == 2
     assert not report["points"][2]["fits"]
     assert "by the smaller ones it would need" in report["points"][2]["problem"]
+
+
+def test_candidates_that_nobody_gave_go_on_while_a_larger_one_pays(monkeypatch):
+    """16 + 3 ms of overhead and compute a sample: from 512 to 1024 brings less than 5 %."""
+    trials = Trials(monkeypatch, {batch: sized(batch, memory={}) for batch in (32, 64, 128, 256, 512, 1024)})
+    for batch, answer in trials.outcomes.items():
+        answer.results[0]["cycles"] = cycles(40 + batch, 30 + batch)
+
+    report, told = profiled()
+
+    assert [p["miniBatch"] for p in report["points"]] == [32, 64, 128, 256, 512, 1024]
+    assert [(f["trial"], f["trials"]) for e, f in told if e == "trial" and f["state"] == "started"][-2:] == [
+        (5, 5),
+        (6, 6),
+    ]
+
+
+def test_candidates_that_the_user_gave_are_all_there_is(monkeypatch):
+    Trials(monkeypatch, {16: sized(16, cycles=cycles(50, 40)), 32: sized(32, cycles=cycles(50, 40))})
+
+    report, _ = profiled(candidates=(16, 32))
+
+    assert [p["miniBatch"] for p in report["points"]] == [16, 32]
+
+
+@pytest.mark.parametrize("most", [1, 3, 8, 13, 31])
+def test_where_none_of_the_default_candidates_fits_smaller_ones_are_tried(monkeypatch, most):
+    """Though by what was measured far larger ones would fit."""
+    Trials(monkeypatch, Limited(most))
+
+    report, _ = profiled()
+
+    fitting = [p["miniBatch"] for p in report["points"] if p["fits"]]
+    largest = report["largestMiniBatch"]
+    assert largest["verified"]
+    assert most / 1.2 <= largest["miniBatch"] <= most
+    assert max(fitting) <= most, "and it is timed as far as there is time"
+    assert [p["miniBatch"] for p in report["points"]][:3] == [32, 64, 16]
+
+
+def test_where_not_even_one_sample_fits_smaller_candidates_are_no_advice(monkeypatch):
+    Trials(monkeypatch, dict.fromkeys((64, 32, 16, 8, 4, 2, 1), OUT_OF_MEMORY))
+
+    with pytest.raises(Problem, match=r"\(32, 64, 16, 8, 4, 2, 1\) fits.*Give more memory"):
+        profiled()
+
+
+def test_the_first_candidate_s_trial_estimates_the_others_and_what_clearly_will_not_fit_is_not_tried(monkeypatch):
+    estimates = [
+        {"multiple": m, "forwardBackwardBytes": int(m * GIB), "optimizerStepBytes": 0} for m in (1.0, 2.0, 16.0)
+    ]
+    first = sized(32, estimates=estimates)
+    trials = Trials(monkeypatch, {32: first, 64: sized(64)})
+
+    report, _ = profiled(candidates=(32, 64, 512))
+
+    assert trials.settings[0].estimate == [2.0, 16.0, 16]
+    assert trials.settings[1].estimate == []
+    assert report["points"][1]["memory"]["predictedPeakBytes"] == 3 * GIB
+    assert report["points"][2]["problem"] == "not tried: by the smaller ones it would need 17.0 GiB of 8.0 GiB"
+    assert report["largestMiniBatch"] == {"miniBatch": 206, "verified": False}
+
+
+@pytest.mark.parametrize(("most", "first"), [(300, 206), (206, 206), (190, 206), (150, 206)])
+def test_the_largest_that_fits_is_predicted_tried_and_predicted_anew(monkeypatch, most, first):
+    """It is predicted to be 206, for memory that is 8 GiB; throughput is flat, so nothing larger is timed."""
+    Trials(monkeypatch, Limited(most, rate=3))
+
+    report, told = profiled()
+
+    assert report["largestMiniBatch"]["verified"]
+    assert min(most, 206) / 1.12 <= report["largestMiniBatch"]["miniBatch"] <= min(most, 206)
+    assert [p["miniBatch"] for p in report["points"]] == [32, 64, 128, 256]
+    assert next(facts["miniBatch"] for event, facts in told if event == "largest") == first
+
+
+def test_of_candidates_that_the_user_gave_the_largest_is_predicted_only(monkeypatch):
+    trials = Trials(monkeypatch, Limited(300))
+
+    report, _ = profiled(candidates=(32, 64))
+
+    assert report["largestMiniBatch"] == {"miniBatch": 206, "verified": False}
+    assert len(trials.tried) == 2
+
+
+def test_no_largest_is_told_where_memory_is_no_concern_or_the_prediction_was_wrong(monkeypatch):
+    Trials(monkeypatch, {1: sized(1), 2: sized(2)})
+    assert "largestMiniBatch" not in profiled(candidates=(1, 2))[0]
+    Trials(monkeypatch, Limited(64))
+    assert "largestMiniBatch" not in profiled(candidates=(32, 64, 128))[0]
 
 
 def test_a_short_script_is_run_again_with_blocks_that_it_is_long_enough_for(monkeypatch):

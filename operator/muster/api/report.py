@@ -60,6 +60,10 @@ class Memory(Tolerant):
     forward_backward_bytes: Bytes | None = None
     optimizer_step_bytes: Bytes | None = None
     peak_bytes: Bytes
+    predicted_peak_bytes: Bytes | None = Field(
+        None, description="What was predicted for this mini-batch before it was tried, where anything could be."
+    )
+    margin_bytes: Bytes | None = Field(None, description="To be kept free beside the peak.")
     workspace_bytes: Bytes | None = Field(None, description="Convolution workspaces within the peak, where known.")
 
 
@@ -188,6 +192,13 @@ class ReportWarning(Tolerant):
     message: Note
 
 
+class LargestMiniBatch(Tolerant):
+    """The largest mini-batch that fits in memory with its margin."""
+
+    mini_batch: int = Field(ge=1, le=10**6)
+    verified: bool = Field(description="Tried, with at most a tenth between it and what is predicted to be too large.")
+
+
 class Report(Tolerant):
     """All that one profile learnt."""
 
@@ -198,6 +209,9 @@ class Report(Tolerant):
     points: Annotated[list[Point], Field(min_length=1, max_length=16)]
     mini_batch_applied: bool = Field(
         True, description="False: the command never mentions MUSTER_MINIBATCH, so the script kept its own batch size."
+    )
+    largest_mini_batch: LargestMiniBatch | None = Field(
+        None, description="Absent where it is unknown, or far above every mini-batch that was tried."
     )
     convolutions: Annotated[list[ConvolutionLayer], Field(max_length=4096)] = Field(default_factory=list)
     convolution_trials: Annotated[list[ConvolutionTrial], Field(max_length=64)] = Field(default_factory=list)

@@ -81,6 +81,9 @@ class ProfileStatus(Tolerant):
     tensors: int
     server_bandwidth_bytes_per_second: int | None = None
     worker_bandwidth_bytes_per_second: int | None = None
+    largest_mini_batch: int | None = Field(
+        None, description="That fits in memory; absent where it is unknown, or far above those profiled."
+    )
     points: list[ProfilePoint] = Field(default_factory=list, max_length=16)
 
 

@@ -83,6 +83,9 @@ def run(
         f"on {found.device.name}",
         soft_wrap=True,
     )
+    if largest := found.largest_mini_batch:
+        how = "tried" if largest.verified else "predicted"
+        console.print(f"the largest mini-batch that fits is {largest.mini_batch}, as {how}", soft_wrap=True)
     for warning in found.warnings:
         console.print(f"warning: {warning.message}", soft_wrap=True)
     console.print(f"the report is in {report}: muster plan -f job.yaml --profile {report}", soft_wrap=True)
@@ -134,11 +137,14 @@ def _follow(console: Console, events: IO[str]) -> list[str]:
             if kind == "begin":
                 progress.update(bar, total=event["candidates"])
             elif kind == "trial" and state == "started":
-                progress.update(bar, description=f"{batch}: starting", completed=event["trial"] - 1)
+                description, done = f"{batch}: starting", event["trial"] - 1
+                progress.update(bar, description=description, completed=done, total=event["trials"])
             elif kind == "trial":
                 progress.update(bar, description=f"{batch}: {state}", advance=1)
             elif kind == "progress":
                 progress.update(bar, description=f"{batch}: {event['iterations']} iterations")
+            elif kind == "largest":
+                progress.update(bar, description=f"{batch}: whether it fits")
             elif kind == "convolutions":
                 what = f"with {event['setting']}" if event["setting"] else "convolution algorithms"
                 progress.update(bar, description=f"{batch}: {what}")

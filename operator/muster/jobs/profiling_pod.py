@@ -17,18 +17,10 @@ _REFERENCE = re.compile(r"(?<!\$)\$\(" + labels.ENV_MINIBATCH + r"\)")
 _USER = 65532
 """Of the init container, where the pod names none: it writes only into a volume that is open to everybody."""
 _WHERE = "worker.template.spec"
-_DEFAULT_CANDIDATES = (32, 64, 128, 256)
-
-
-def mentions_mini_batch(container: dict[str, Any]) -> bool:
-    """Whether the script can be told its mini-batch."""
-    values = [entry.get("value") or "" for entry in container.get("env") or []]
-    texts = [*(container.get("command") or []), *(container.get("args") or []), *values]
-    return any(labels.ENV_MINIBATCH in text for text in texts)
 
 
 def candidates(spec: TrainingJobSpec) -> tuple[int, ...]:
-    """The mini-batches to profile, rising; none where the script keeps its own."""
+    """The mini-batches to profile, rising; none where that is left to the profiler."""
     batch = spec.mini_batch
     if batch.value is not None:
         return (batch.value,)
@@ -36,7 +28,7 @@ def candidates(spec: TrainingJobSpec) -> tuple[int, ...]:
         return tuple(sorted(set(batch.candidates)))
     if batch.min and batch.max:
         return tuple(power for power in POWERS_OF_TWO if batch.min <= power <= batch.max)
-    return _DEFAULT_CANDIDATES if mentions_mini_batch(spec.worker.template.training_container) else ()
+    return ()
 
 
 def _escape(text: str) -> str:

@@ -87,5 +87,6 @@ def summary(report: Report, digest: str, source: ProfileSource, now: datetime) -
         tensors=len(report.parameters.tensors),
         server_bandwidth_bytes_per_second=network.fan_in_bytes_per_second if network else None,
         worker_bandwidth_bytes_per_second=best,
+        largest_mini_batch=report.largest_mini_batch and report.largest_mini_batch.mini_batch,
         points=points,
     )

@@ -53,13 +53,21 @@ def _why_candidate(problem: Problem, model: Model) -> tuple[str, str]:
     larger = [one for one in problem.rejected if one.minibatch > chosen.minibatch]
     slower = [one for one in problem.fitting if one.minibatch > chosen.minibatch]
     if larger and (not slower or larger[0].minibatch < slower[0].minibatch):
-        return larger[0].reason, larger[0].message
+        return larger[0].reason, larger[0].message + _largest(problem)
     if slower:
         return "Throughput", (
             f"{_rate(chosen.minibatch, chosen.samples_per_second)} on one GPU, where"
             f" {_rate(slower[0].minibatch, slower[0].samples_per_second)}"
         )
-    return "Candidates", f"{_rate(chosen.minibatch, chosen.samples_per_second)} on one GPU; no larger one was profiled"
+    rate = _rate(chosen.minibatch, chosen.samples_per_second)
+    return "Candidates", f"{rate} on one GPU; no larger one was profiled{_largest(problem)}"
+
+
+def _largest(problem: Problem) -> str:
+    largest = problem.report.largest_mini_batch
+    if largest is None:
+        return ""
+    return f"; the largest that fits is {largest.mini_batch}, as {'tried' if largest.verified else 'predicted'}"
 
 
 def _rate(minibatch: int, samples_per_second: float) -> str:

@@ -45,6 +45,21 @@ class Events(Protocol):
     def backward(self) -> None: ...
 
 
+class Pretence(Protocol):
+    """While it lasts, the script computes on tensors that have sizes and no data, and changes nothing that is real."""
+
+    def batch(self, outline: Any, samples: int, wanted: int) -> Any:
+        """The batch of so many samples whose outline this is, as if it had the wanted number of them."""
+
+    def restart_peak(self) -> None: ...
+
+    def peak(self) -> int:
+        """Bytes at the peak since `restart_peak`, of what was made since the pretence began."""
+
+    def end(self) -> None:
+        """Back to real tensors; what pretended ones the script's own objects hold is taken from them."""
+
+
 class Framework(Protocol):
     """One framework in the script's process."""
 
@@ -84,6 +99,9 @@ class Framework(Protocol):
     def samples(self, kept: Any) -> int | None:
         """The leading dimension of the batch's first tensor."""
 
+    def outline(self, kept: Any) -> Any:
+        """What a kept batch is made of, without its data."""
+
     def again(self, kept: Any, resident: bool) -> Any:
         """The batch as it was when kept, whatever the script did to it since; `resident`: already on the device."""
 
@@ -104,6 +122,9 @@ class Framework(Protocol):
 
     def memory_facts(self) -> dict[str, int]:
         """What else bears on fitting: bytes reserved beyond the peak, retries of the allocator."""
+
+    def pretend(self) -> Pretence | None:
+        """Begin to pretend; None if this script cannot be pretended with."""
 
     def convolutional(self) -> bool:
         """Whether what is learnt may hold convolutions."""

@@ -16,7 +16,7 @@ import torch.utils.data
 from torch.utils.data import dataloader
 
 from muster_profiler import host
-from muster_profiler.frameworks import Events, torch_parameters
+from muster_profiler.frameworks import Events, Pretence, torch_parameters
 
 
 def create() -> Torch:
@@ -52,6 +52,14 @@ class _Kept:
     tensors: list[Any]
     live: dict[bool, list[Any]]
     versions: dict[bool, list[int]]
+
+
+@dataclasses.dataclass
+class _Outline:
+    """A deep copy of a batch whose tensors have no data; each of them with its device, and whether it has gradients."""
+
+    shape: Any
+    tensors: list[tuple[Any, Any, bool]]
 
 
 class Torch:
@@ -186,6 +194,11 @@ class Torch:
     def samples(self, kept: _Kept) -> int | None:
         return next((int(tensor.shape[0]) for tensor in kept.tensors if tensor.dim()), None)
 
+    def outline(self, kept: _Kept) -> _Outline:
+        memo = {id(tensor): tensor.detach().to("meta") for tensor in kept.tensors}
+        places = [(memo[id(tensor)], tensor.device, tensor.requires_grad) for tensor in kept.tensors]
+        return _Outline(copy.deepcopy(kept.shape, dict(memo)), places)
+
     def again(self, kept: _Kept, resident: bool) -> Any:
         live = kept.live.setdefault(resident, [None] * len(kept.tensors))
         versions = kept.versions.setdefault(resident, [0] * len(kept.tensors))
@@ -236,6 +249,11 @@ class Torch:
             "retries": int(stats.get("num_alloc_retries", 0)),
             "outOfMemory": int(stats.get("num_ooms", 0)),
         }
+
+    def pretend(self) -> Pretence | None:
+        from muster_profiler.frameworks import torch_pretend
+
+        return torch_pretend.begin(list(self.with_gradient.values()))
 
     # ---- convolutions
 

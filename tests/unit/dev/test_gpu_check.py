@@ -18,6 +18,7 @@ ITEMS = [
     "cuDNN's single plans",
     *gpu.SETTINGS,
     "parameters",
+    gpu.ESTIMATE,
     "memory by two lines",
     "largest batch that fits",
     "out of memory is a result",
@@ -42,7 +43,14 @@ class Machine:
     front_end = True
 
     def __init__(self, **wrong):
-        self.wrong = {"compute": 50, "copy": 5, "peak": peak, "algorithms": True, "watched": 0.065} | wrong
+        self.wrong = {
+            "compute": 50,
+            "copy": 5,
+            "peak": peak,
+            "estimate": peak,
+            "algorithms": True,
+            "watched": 0.065,
+        } | wrong
 
     def plain(self, kind, batch, **_):
         if kind == self.wrong.get("without"):
@@ -67,6 +75,7 @@ class Machine:
                     "forwardBackwardBytes": self.wrong["peak"](batch),
                     "optimizerStepBytes": GIB,
                     "peakBytes": self.wrong["peak"](batch),
+                    "predictedPeakBytes": self.wrong["estimate"](batch),
                     "marginBytes": self.wrong["peak"](batch) // 20,
                 },
             }
@@ -105,6 +114,7 @@ def test_a_gpu_on_which_all_is_right():
         ({"copy": 7}, {"host-to-device copy", "overhead time"}),
         ({"watched": 0.067}, {"overhead of measuring"}),
         ({"peak": lambda batch: round(1.05 * peak(batch))}, {"memory by two lines"}),
+        ({"estimate": lambda batch: round(0.9 * peak(batch))}, {gpu.ESTIMATE}),
         ({"algorithms": False}, {"convolution algorithms", "cuDNN's single plans", *gpu.SETTINGS}),
     ],
 )

@@ -1,0 +1,63 @@
+"""The batches that frozen blocks hand out again: kept while warming up, each as it was when the loader made it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from muster_profiler.frameworks import Framework, Source
+
+MOST_BATCHES = 8
+MOST_BYTES = 128 << 20
+
+
+class Repeats:
+    """A few batches of each loader."""
+
+    def __init__(self, framework: Framework) -> None:
+        self.framework = framework
+        self.kept: dict[int, list[Any]] = {}
+        self.bytes = 0
+        self.turn = 0
+        self.outlines: dict[int, Any] = {}
+        """Of each loader's first batch; they hold no data."""
+        self.samples: int | None = None
+        """The leading dimension of the first batch."""
+
+    def __bool__(self) -> bool:
+        return bool(self.kept)
+
+    def keep(self, source: Source, batch: Any) -> None:
+        """Keep a copy, unless there are enough, or it is of a kind that cannot be copied: then nothing is frozen."""
+        batches = self.kept.setdefault(source.key, [])
+        if len(batches) >= MOST_BATCHES or (batches and self.bytes > MOST_BYTES):
+            return
+        with contextlib.suppress(Exception):
+            kept = self.framework.keep(batch)
+            self.bytes += self.framework.size(kept)
+            self.samples = self.samples or self.framework.samples(kept)
+            self.outlines.setdefault(source.key, self.framework.outline(kept))
+            batches.append(kept)
+
+    def of(self, source: Source) -> list[Any]:
+        """What was kept of a loader; empty if nothing was."""
+        return self.kept.get(source.key, [])
+
+    def again(self, source: Source, resident: bool) -> Any:
+        """The next batch to hand out again, of a loader of which some were kept."""
+        batches = self.kept[source.key]
+        self.turn += 1
+        source.repeated += 1
+        return self.framework.again(batches[self.turn % len(batches)], resident)
+
+    def put_on_device(self) -> bool:
+        """All of them, so that copying one is not timed when its turn comes. False if they do not fit."""
+        try:
+            for kept in (each for batches in self.kept.values() for each in batches):
+                self.framework.again(kept, True)
+        except Exception:  # noqa: BLE001  all but the copy's time is known by then
+            return False
+        return True
+
+    def clear(self) -> None:
+        self.kept.clear()

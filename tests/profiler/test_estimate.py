@@ -1,0 +1,152 @@
+"""Memory of mini-batches that were not run: by scripts of every kind on tensors without data, held against torch's own
+tracker; and that nothing is changed or written meanwhile."""
+
+import os
+
+import pytest
+from muster_profiler import trial
+from profiler.conftest import newest_only
+from profiler.test_agent import Device, Script, made  # noqa: F401  a fixture
+from profiler.test_corpus import CASES, QUICK
+
+CANNOT = {
+    "compiled.py": "compiled code takes other memory",
+    "ddp.py": "other ranks would wait",
+    "sharded.py": "other ranks would wait",
+    "hand_sliced.py": "there is no loader",
+    "by_hand.py": "there is no loader",
+    "background_loader.py": "there is no loader where it trains",
+    "changes_batches.py": "it looks into the values of its batches",
+    "sparse.py": "how many values are not zero depends on the values",
+}
+
+
+@newest_only
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.script)
+def test_a_script_of_any_kind_is_estimated_or_loses_nothing(case, zygote):
+    run = zygote.run(case.script, settings=QUICK | {"estimate": (2.0, 4.0)}, imports=case.imports)
+
+    assert (run.result["ended"], run.result["error"]) == ("stopped", None), run.output
+    assert "memory" in run.modes
+    assert "pretend" not in run.output
+    assert "Traceback" not in run.output
+    estimates = run.result["estimates"]
+    if case.script in CANNOT:
+        assert estimates == [], CANNOT[case.script]
+        return
+    assert [each["multiple"] for each in estimates] == [1.0, 2.0, 4.0]
+    once, twice, four_times = (each["optimizerStepBytes"] for each in estimates)
+    assert once <= twice <= four_times
+
+
+def test_where_a_storage_s_end_cannot_be_seen_nothing_is_estimated(zygote):
+    run = zygote.run("plain.py", settings=QUICK | {"estimate": (2.0,)})
+
+    assert run.result["ended"] == "stopped"
+    assert bool(run.result["estimates"]) == (tuple(map(int, zygote.torch.split(".")[:2])) >= (2, 1))
+
+
+@newest_only
+def test_the_estimate_grows_as_torch_s_own_tracker_says(zygote):
+    run = zygote.run("tracked.py", "16", settings=QUICK | {"estimate": (8.0, 32.0)})
+    tracked = zygote.run("tracked.py", "truth", "128", "512").output.split()
+
+    once, eight, thirty_two = (each["forwardBackwardBytes"] for each in run.result["estimates"])
+    assert thirty_two - eight == int(tracked[1]) - int(tracked[0])
+    assert once < eight
+
+
+class Pretence:
+    """Of a made-up framework: a sample takes 100 bytes forward and backward, and 10 in the step."""
+
+    def __init__(self, device):
+        self.device, self.asked, self.over = device, [], False
+
+    def batch(self, outline, samples, wanted):
+        self.asked.append((outline, samples, wanted))
+        self.device.pretended = 100 * wanted
+        return "pretended"
+
+    def restart_peak(self):
+        self.device.pretended //= 10
+
+    def peak(self):
+        return self.device.pretended
+
+    def end(self):
+        self.over = True
+
+
+@pytest.fixture
+def pretending(made):  # noqa: F811
+    def pretending(iterate=None, multiples=(2.0, 16.0)):
+        device = Device()
+        device.pretence = Pretence(device)
+        script, result = made(device, estimate=multiples)
+        plain = script.iterate
+        script.iterate = lambda batch: (
+            iterate(script, plain, batch) if iterate and batch == "pretended" else plain(batch)
+        )
+        return script, result
+
+    return pretending
+
+
+def test_both_phases_are_estimated_at_every_multiple_after_all_else(pretending):
+    script, result = pretending()
+    script.train()
+
+    assert result()["estimates"] == [
+        {"multiple": 1.0, "forwardBackwardBytes": 400, "optimizerStepBytes": 40},
+        {"multiple": 2.0, "forwardBackwardBytes": 800, "optimizerStepBytes": 80},
+        {"multiple": 16.0, "forwardBackwardBytes": 6400, "optimizerStepBytes": 640},
+    ]
+    assert script.device.pretence.asked == [("outline of 1", 4, wanted) for wanted in (4, 4, 8, 64)]
+    assert script.device.pretence.over
+    assert (result()["ended"], result()["cycles"][-1][0]) == ("stopped", trial.MEMORY)
+
+
+def test_a_script_that_fails_on_tensors_without_data_loses_only_the_estimate(pretending):
+    def iterate(script, plain, batch):
+        if len(script.device.pretence.asked) > 2:
+            raise RuntimeError("no data")
+        plain(batch)
+
+    script, result = pretending(iterate)
+    script.train()
+
+    assert (result()["ended"], result()["error"]) == ("stopped", None)
+    assert [each["multiple"] for each in result()["estimates"]] == [1.0]
+    assert script.device.pretence.over
+
+
+def test_a_script_that_never_steps_on_them_is_ended_all_the_same(pretending):
+    script, result = pretending(lambda *_: None)
+    script.train()
+
+    assert (result()["ended"], result()["estimates"]) == ("stopped", [])
+
+
+def test_nothing_is_written_meanwhile_and_what_is_said_goes_nowhere(pretending, tmp_path, capfd):
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.write_text("weights")
+    refused = []
+
+    def iterate(script, plain, batch):
+        os.write(1, b"a loss of nothing")
+        for act in (lambda: checkpoint.write_text(""), checkpoint.unlink, lambda: os.system("rm -r data")):
+            with pytest.raises(PermissionError, match="nothing is written"):
+                act()
+            refused.append(act)
+        assert checkpoint.read_text() == "weights"
+        plain(batch)
+
+    script, result = pretending(iterate)
+    print("before")
+    script.train()
+    print("after")
+    checkpoint.write_text("more weights")
+
+    assert len(result()["estimates"]) == 3
+    assert len(refused) == 12
+    assert capfd.readouterr().out == "before\nafter\n"
