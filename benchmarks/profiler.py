@@ -37,7 +37,7 @@ EVIDENCE = ROOT / "benchmarks" / "evidence"
 KNOWN = [(20, 0, 0), (20, 2, 0), (20, 10, 0), (100, 9, 0), (40, 20, 1), (10, 30, 2)]
 """Compute ms, load ms, loader workers."""
 BATCHES = (16, 32, 64, 128)
-ROUNDS = 3
+PROFILES = 7
 PLAIN_MILLISECONDS = 10_000
 AS_IT_IS = "as it is"
 NOTE = "note"
@@ -139,14 +139,17 @@ def _own(compute: int, watched: bool) -> tuple[float, float]:
 
 
 def memory() -> list[dict[str, Any]]:
-    """The peak predicted for twice and eight times the largest measured batch, by the two lines of the phases and by
-    one line through the smallest batches, against the peak of a plain run."""
-    report, _ = profile("convnet.py", "$(MUSTER_MINIBATCH)", candidates=(64, 128, 256), steps=5, warmup_steps=4)
-    points = report["points"]
+    """The peak predicted for twice and eight times the largest measured batch, by all that is known, by the estimate
+    from the smallest batch alone, and by one line through the smallest batches, against the peak of a plain run."""
+    command = [sys.executable, str(SCRIPTS / "convnet.py"), "$(MUSTER_MINIBATCH)"]
+    options = Options((64, 128, 256), warmup_steps=4, steps=5, forward=False)
+    run = Profile(command, dict(os.environ), options, progress.none)
+    points = run.run()["points"]
+    first = Peaks(points[:1], run.tried.estimated)
     rows = []
     for batch in (512, 2048):
         true = plain("convnet.py", str(batch), "truth")[1]
-        predicted = Peaks(points).peak(batch) or 0
+        predicted = Peaks(points, run.tried.estimated).peak(batch) or 0
         margin = points[-1]["memory"]["marginBytes"] / points[-1]["memory"]["peakBytes"]
         (small, less), (large, more) = ((p["miniBatch"], p["memory"]["peakBytes"]) for p in points[:2])
         line = more + (more - less) / (large - small) * (batch - large)
@@ -154,9 +157,10 @@ def memory() -> list[dict[str, Any]]:
             {
                 "mini-batch": batch,
                 "true peak MiB": round(true / 2**20),
-                "two lines MiB": round(predicted / 2**20),
+                "predicted MiB": round(predicted / 2**20),
                 "error %": round(100 * (predicted / true - 1), 1),
                 "with the margin, %": round(100 * (predicted * (1 + margin) / true - 1), 1),
+                "from 64 and the estimate alone, error %": round(100 * ((first.peak(batch) or 0) / true - 1), 1),
                 "one line through 64 and 128, error %": round(100 * (line / true - 1), 1),
             }
         )
@@ -164,26 +168,23 @@ def memory() -> list[dict[str, Any]]:
 
 
 def choice() -> list[dict[str, Any]]:
-    """An image classifier at four mini-batches: the mini-batch and the setting of algorithms that the report says are
-    best, against the best of all combinations tried one by one, by throughput; and what finding out took each way."""
-    report, seconds = profile("convnet.py", "$(MUSTER_MINIBATCH)", candidates=BATCHES)
-    said = {(p["miniBatch"], AS_IT_IS): _throughput(p, p["computeTime"]) for p in report["points"]}
-    points = {point["miniBatch"]: point for point in report["points"]}
-    for tried in report.get("convolutionTrials", []):
-        batch = tried["miniBatch"]
-        said[batch, tried["setting"]] = _throughput(points[batch], tried["computeTime"])
-    worth = any(warning["reason"] == "FasterSetting" for warning in report["warnings"])
-    chosen = max((key for key in said if worth or key[1] == AS_IT_IS), key=lambda key: said[key])
-
-    began = time.monotonic()
+    """An image classifier at four mini-batches, profiled several times: the mini-batch and the setting of algorithms
+    that each report says are best, against the best of all combinations tried one by one, by throughput; and what
+    finding out took each way."""
+    imported = _importing()
+    chosen, profiled, seconds, starting = [], {}, [], []  # type: ignore[var-annotated]
     seen: dict[tuple[int, str], list[float]] = {}
-    for _ in range(ROUNDS):  # in turn, because a machine drifts
-        for setting in (AS_IT_IS, "channels_last"):
-            more = [setting] if setting != AS_IT_IS else []
-            found = plain_lines("convnet.py", ",".join(map(str, BATCHES)), *more, "truth")
-            for batch, (throughput, _) in zip(BATCHES, found, strict=True):
-                seen.setdefault((batch, setting), []).append(throughput)
-    searched = time.monotonic() - began
+    searched = 0.0
+    for _ in range(PROFILES):  # in turn with the plain runs, because a machine drifts
+        said, worth, took, runs = _said()
+        chosen.append(max((key for key in said if worth or key[1] == AS_IT_IS), key=lambda key: said[key]))
+        for key, throughput in said.items():
+            profiled.setdefault(key, []).append(throughput)
+        seconds.append(took)
+        starting.append(runs * imported)
+        began = time.monotonic()
+        _search(seen)
+        searched += time.monotonic() - began
     true = {key: statistics.median(values) for key, values in seen.items()}
     best = max(true, key=lambda key: true[key])
     rows: list[dict[str, Any]] = [
@@ -193,14 +194,56 @@ def choice() -> list[dict[str, Any]]:
             "samples/s, true": round(true[key]),
             "from": round(min(seen[key])),
             "to": round(max(seen[key])),
-            "profiled": round(said[key]) if key in said else "",
-            "": " ".join(["chosen"] * (key == chosen) + ["best"] * (key == best)),
+            "profiled": round(statistics.median(profiled[key])) if key in profiled else "",
+            "": " ".join([f"chosen {chosen.count(key)} times"] * (key in chosen) + ["best"] * (key == best)),
         }
         for key in true
     ]
-    regret = 100 * (1 - true[chosen] / true[best])
-    text = f"regret {regret:.1f} %; report after {seconds:.0f} s, exhaustive search {searched:.0f} s"
-    return [*rows, {NOTE: text}]
+    regrets = sorted(100 * (1 - true[key] / true[best]) for key in chosen)
+    text = [
+        f"regret {statistics.median(regrets):.1f} % in the median of {PROFILES} profiles",
+        f"from {regrets[0]:.1f} to {regrets[-1]:.1f} %",
+        f"report after {statistics.median(seconds):.0f} s, {statistics.median(starting):.0f} s of it importing PyTorch",
+        f"exhaustive search {searched / PROFILES:.0f} s",
+    ]
+    return [*rows, {NOTE: "; ".join(text)}]
+
+
+def _importing() -> float:
+    """Seconds that starting Python and importing what a script imports take."""
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import torch, torch.utils.data, torch._dynamo"], check=True)
+    return time.monotonic() - began
+
+
+def _said() -> tuple[dict[tuple[int, str], float], bool, float, int]:
+    """Of one profile: throughput by mini-batch and setting, whether a setting is recommended, seconds, runs."""
+    runs = []
+
+    def tell(event: str, **facts: Any) -> None:
+        if event == "convolutions" or facts.get("state") == "started":
+            runs.append(event)
+
+    command = [sys.executable, str(SCRIPTS / "convnet.py"), "$(MUSTER_MINIBATCH)"]
+    began = time.monotonic()
+    report = Profile(command, dict(os.environ), Options(BATCHES, forward=False), tell).run()
+    seconds = time.monotonic() - began
+    points = {point["miniBatch"]: point for point in report["points"]}
+    said = {(batch, AS_IT_IS): _throughput(point, point["computeTime"]) for batch, point in points.items()}
+    for tried in report.get("convolutionTrials", []):
+        batch = tried["miniBatch"]
+        said[batch, tried["setting"]] = _throughput(points[batch], tried["computeTime"])
+    worth = any(warning["reason"] == "FasterSetting" for warning in report["warnings"])
+    return said, worth, seconds, len(runs)
+
+
+def _search(seen: dict[tuple[int, str], list[float]]) -> None:
+    """Try every combination once more."""
+    for setting in (AS_IT_IS, "channels_last"):
+        more = [setting] if setting != AS_IT_IS else []
+        found = plain_lines("convnet.py", ",".join(map(str, BATCHES)), *more, "truth")
+        for batch, (throughput, _) in zip(BATCHES, found, strict=True):
+            seen.setdefault((batch, setting), []).append(throughput)
 
 
 def _throughput(point: dict[str, Any], compute: dict[str, int]) -> float:

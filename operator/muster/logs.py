@@ -3,6 +3,7 @@
 import contextvars
 import json
 import logging
+import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -17,6 +18,29 @@ class Subject(NamedTuple):
 
 subject: contextvars.ContextVar[Subject | None] = contextvars.ContextVar("subject", default=None)
 """Set by the controller for the time of one reconcile, and inherited by the tasks it starts."""
+
+
+_RETRY = re.compile(r"Request attempt #(\d+)\S* failed; will retry: (\S+ [^?\s]+)")
+_RETRY_SECONDS = 60.0
+
+
+class _Seldom(logging.Filter):
+    """Lets the watch runtime say at once, and then once a minute, that it cannot reach something: it tries every few
+    seconds, with several watches side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        retry = _RETRY.match(record.getMessage()) if record.name.startswith("kopf.") else None
+        if retry is None:
+            return True
+        attempt, request = retry.groups()
+        if attempt != "1" and record.created - self._said.get(request, 0.0) < _RETRY_SECONDS:
+            return False
+        self._said[request] = record.created
+        return True
 
 
 class _Json(logging.Formatter):
@@ -46,6 +70,7 @@ def configure(log_format: str, level: str) -> None:
     """Send the whole process's log to stderr; that of the libraries from `warning` on."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
+    handler.addFilter(_Seldom())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in ("kopf", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

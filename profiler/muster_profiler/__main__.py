@@ -142,8 +142,8 @@ def _note(termination_log: str | None) -> Any:
             text = "out of memory (or killed from outside) at the first mini-batch%s: give a smaller one or more memory"
             content = report.problem(OUT_OF_MEMORY, text % (" (%d)" % mini_batch if mini_batch else ""))
         else:
-            in_flight = {"miniBatch": mini_batch, "fits": False, "problem": KILLED}
-            content = report.summary(dict(known, points=[*known["points"], in_flight]), None)
+            in_flight = [{"miniBatch": mini_batch, "fits": False, "problem": KILLED}] if mini_batch else []
+            content = report.summary(dict(known, points=[*known["points"], *in_flight]), None)
         _write(termination_log, content)
 
     return note

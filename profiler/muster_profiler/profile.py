@@ -54,7 +54,8 @@ class Options:
 
 @dataclass
 class Profile:
-    """One run of the profiler. `note` is called with what is known before each trial, in case it is the last."""
+    """One run of the profiler. `note` is called with what is known, and the candidate that comes next if one does, in
+    case the whole container is killed by it."""
 
     arguments: list[str]
     environment: Mapping[str, str]
@@ -68,6 +69,8 @@ class Profile:
     network: dict[str, Any] | None = None
     convolutions: convolutions.Convolutions | None = None
     tried: search.Tried = field(default_factory=search.Tried)
+    searched: float = 0.0
+    """Seconds, of SEARCH_SECONDS."""
     largest: dict[str, Any] | None = None
 
     def run(self) -> dict[str, Any]:
@@ -95,6 +98,7 @@ class Profile:
             self._search(len(candidates))
         if not self.last or not any("computeTime" in p for p in self.points):
             raise self._problem()
+        self.note(self.report(), None)
         if self._measures_convolutions():
             self._measure_convolutions()
         if self.applies:
@@ -140,7 +144,8 @@ class Profile:
     def _measure_convolutions(self) -> None:
         assert self.last is not None
         given = self.options.convolution_seconds
-        until = self.began + BUDGET_SECONDS if given is None else time.monotonic() + given
+        now = time.monotonic()
+        until = max(self.began + BUDGET_SECONDS, now + CONVOLUTION_SECONDS) if given is None else now + given
 
         def trial(batch: int, settings: Mapping[str, Any], more: Mapping[str, str]) -> process.Outcome:
             self.tell("convolutions", miniBatch=batch, setting=" ".join([settings.get("switch", ""), *more]).strip())
@@ -202,6 +207,7 @@ class Profile:
             if not mini_batch or failed_otherwise or not self._time_to_search(mini_batch):
                 return
             self._candidate(mini_batch, number, number, 1, [])
+            self.searched += self.durations[-1]
 
     def _find_largest(self) -> None:
         """The largest mini-batch that fits: predicted; and, where the candidates are Muster's to choose, tried in a
@@ -212,7 +218,9 @@ class Profile:
                 break
             self.tell("largest", miniBatch=mini_batch)
             settings = {"warmup_steps": 1, "settle": False, "steps": 0}
-            probe, failure = point(mini_batch, self._trial(mini_batch, 1, settings))
+            outcome = self._trial(mini_batch, 1, settings)
+            self.searched += outcome.seconds
+            probe, failure = point(mini_batch, outcome)
             if failure and failure.reason != OUT_OF_MEMORY:
                 break
             self.tried.probes.append(probe)
@@ -221,7 +229,9 @@ class Profile:
         self.largest = self.tried.largest()
 
     def _time_to_search(self, mini_batch: int) -> bool:
-        left = min(self.began + BUDGET_SECONDS + SEARCH_SECONDS - time.monotonic(), self._remaining())
+        left = self._remaining()
+        if any(p["fits"] for p in self.points):  # else there is nothing yet, and any time is well spent
+            left = min(left, SEARCH_SECONDS - self.searched)
         return left > min(self.durations, default=0.0) / 2 + self.tried.seconds(mini_batch, LEAST_ITERATIONS)
 
     # ---- one candidate

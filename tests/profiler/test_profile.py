@@ -1,5 +1,6 @@
 """The whole profile, with made-up trials: which candidates are tried, what a failure of one means, and the report."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -46,7 +47,8 @@ class Limited(dict):
 
     def __missing__(self, batch):
         changes = {"cycles": cycles(self.rate * batch, self.rate * batch)} if self.rate else {}
-        return sized(batch, **changes) if batch <= self.most else OUT_OF_MEMORY
+        found = sized(batch, **changes) if batch <= self.most else OUT_OF_MEMORY
+        return dataclasses.replace(found, seconds=4.0)
 
 
 def profiled(command=COMMAND, environment=None, **options):
@@ -272,3 +274,4 @@ def test_what_is_known_is_noted_before_each_trial(monkeypatch):
 
     assert noted[0] == (None, 16)
     assert (noted[1][0]["points"][0]["miniBatch"], noted[1][1]) == (16, 32)
+    assert ([p["fits"] for p in noted[2][0]["points"]], noted[2][1]) == ([True, True], None), "what follows is no point"

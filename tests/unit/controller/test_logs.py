@@ -47,6 +47,24 @@ def test_text_lines_name_the_job_too(capsys):
     assert "WARNING muster.test [team/resnet u-1] slow" in capsys.readouterr().err
 
 
+def test_a_watch_that_goes_on_failing_says_so_at_once_and_then_once_a_minute(capsys):
+    logs.configure("text", "info")
+    kopf = logging.getLogger("kopf._cogs.clients.watching")
+    for second in range(0, 130, 5):
+        for path in ("pods", "trainingjobs"):
+            text = (
+                f"Request attempt #{second // 5 + 1} failed; will retry: GET https://api/{path}?watch=true -> refused"
+            )
+            record = kopf.makeRecord(kopf.name, logging.ERROR, "", 0, text, (), None)
+            record.created = 1000.0 + second
+            kopf.handle(record)
+    kopf.error("something else")
+    said = capsys.readouterr().err.splitlines()
+    assert sum("/pods" in line for line in said) == 3
+    assert sum("/trainingjobs" in line for line in said) == 3
+    assert len(said) == 7
+
+
 def test_what_libraries_chat_about_is_left_out(capsys):
     logs.configure("text", "info")
     logging.getLogger("kopf.objects").info("handling")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from muster.api.inventory import Inventory, Node
 from muster.api.job import Framework, Goal, Scaling, Workspace
+from muster.api.report import LargestMiniBatch
 from muster.sizing import Infeasible, plan
 from muster.sizing.network import Network
 from unit.sizing.reports import GBIT, efficiency, limits, point, report, timing
@@ -145,6 +146,15 @@ def test_the_fastest_batch_that_fits_is_chosen_with_a_margin_of_memory():
     found = plan(report(point(16, 0.1, 0.0), point(32, 0.15, 0.0), tight), efficiency(100), limits(max_workers=1), None)
     assert (found.mini_batch.value, found.mini_batch.limited_by) == (32, "Memory")
     assert "64 needs 15.6 GiB of 16 GiB and leaves less than 5 % free" in found.mini_batch.message
+
+
+@pytest.mark.parametrize(("verified", "how"), [(True, "tried"), (False, "predicted")])
+def test_the_largest_batch_that_fits_is_told_with_the_batch_that_memory_or_the_candidates_limit(verified, how):
+    largest = LargestMiniBatch(mini_batch=50, verified=verified)
+    for points in ((point(32, 0.15, 0.0), OUT_OF_MEMORY | {"miniBatch": 64}), (point(32, 0.15, 0.0),)):
+        measured = report(*points).model_copy(update={"largest_mini_batch": largest})
+        found = plan(measured, efficiency(100), limits(max_workers=1), None)
+        assert found.mini_batch.message.endswith(f"; the largest that fits is 50, as {how}.")
 
 
 def test_a_slower_larger_batch_is_not_chosen():
