@@ -38,6 +38,13 @@ KNOWN = [(20, 0, 0), (20, 2, 0), (20, 10, 0), (100, 9, 0), (40, 20, 1), (10, 30,
 """Compute ms, load ms, loader workers."""
 BATCHES = (16, 32, 64, 128)
 PROFILES = 7
+KEEPS_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
+    "MALLOC_TOP_PAD_": str(256 << 20),
+}
+"""For glibc: else it gives large tensors' memory back after each step, and page faults make equal runs differ by up to
+half of their time."""
 PLAIN_MILLISECONDS = 10_000
 AS_IT_IS = "as it is"
 NOTE = "note"
@@ -171,6 +178,7 @@ def choice() -> list[dict[str, Any]]:
     """An image classifier at four mini-batches, profiled several times: the mini-batch and the setting of algorithms
     that each report says are best, against the best of all combinations tried one by one, by throughput; and what
     finding out took each way."""
+    os.environ.update(KEEPS_MEMORY)  # of the profiled and of the plain runs
     imported = _importing()
     chosen, profiled, seconds, starting = [], {}, [], []  # type: ignore[var-annotated]
     seen: dict[tuple[int, str], list[float]] = {}

@@ -20,7 +20,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from muster_profiler.clock import Clock
+from muster_profiler.clock import DECLARED, FETCH, FETCH_BACKWARD, Clock
 from muster_profiler.estimate import Estimate
 from muster_profiler.frameworks import Framework, Source
 from muster_profiler.repeats import Repeats
@@ -120,7 +120,7 @@ class Agent:
     def _pretended(self, source: Source) -> Any:
         assert self.estimate is not None
         outline = self.repeats.outlines.get(source.key)
-        if outline is None or self.estimate.over():
+        if outline is None or self.estimate.over():  # of a loader that came later nothing was kept
             self._enter(STOP, 0)
         return self.estimate.batch(outline)
 
@@ -245,13 +245,15 @@ class Agent:
         self._write(ended=None)
 
     def _pretend(self) -> bool:
-        """Begin to estimate, if the script lets itself be pretended with."""
-        self._write(ended="stopped")  # whatever comes of it, all else is known
+        """Begin to estimate, if batches are what an iteration begins with, nobody trains along, and the script lets
+        itself be pretended with."""
+        if self.clock.kind not in (FETCH, FETCH_BACKWARD, DECLARED) or self.schedule.world > 1:
+            return False
+        self._write(ended="stopped", estimating=True)  # whatever comes of it, all else is known
         self.mode = ESTIMATE
         with contextlib.suppress(Exception):
-            pretence = self.framework.pretend()
-            if pretence and self.repeats.samples:
-                self.estimate = Estimate(pretence, self.repeats.samples, self.settings.estimate)
+            settings = self.settings
+            self.estimate = Estimate(self.framework.pretend, settings.estimate, settings.directory)
         return self.estimate is not None
 
     # ---- what the stages depend on
@@ -278,7 +280,7 @@ class Agent:
 
     # ---- the result
 
-    def _write(self, ended: str | None) -> None:
+    def _write(self, ended: str | None, estimating: bool = False) -> None:
         framework = self.framework
         whole = ended is not None or self.mode in (MEMORY, RESIDENT) or not framework.resident_differs()
         cycles = [
@@ -290,6 +292,7 @@ class Agent:
             {
                 "final": ended is not None,
                 "ended": ended,
+                "estimating": estimating,
                 "rank": framework.rank(),  # asked anew: a rank may end before its first iteration
                 "iterations": self.iterations,
                 "fetches": self.clock.total_fetches,
@@ -301,6 +304,7 @@ class Agent:
                 "cycles": cycles,
                 "frozen": bool(self.repeats) or any(mode == FROZEN for mode, *_ in self.cycles),
                 "loaderBatchSize": self.source.batch_size if self.source else None,
+                "passSamples": self.repeats.pass_samples(),
                 "loaderWorkers": self.source.workers if self.source else 0,
                 "samples": self.repeats.samples,
                 "collateNanoseconds": self.collates if not self.prefetched() else [],

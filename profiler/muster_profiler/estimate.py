@@ -1,17 +1,18 @@
 """The memory of mini-batches that were not run yet: the script goes on for a few iterations with tensors that have
 sizes and no data, so that any size fits and an iteration takes a fraction of a second.
 
-It is the last stage of a trial, when all is measured. Whatever the script does wrong on such tensors ends the estimate
-and nothing else; and it must not write: a checkpoint without data in the place of a real one would be a loss.
+It is the last stage of a trial, when all is measured. What the script does wrong on such tensors ends the estimate. It
+must not write meanwhile, nor afterwards, when it may hold tensors without data and save them in the place of real ones.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import time
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from muster_profiler.frameworks import Pretence
 
@@ -19,32 +20,51 @@ SECONDS = 5.0
 """For all iterations of the estimate."""
 MOST_FETCHES = 512
 """In all, should the script swallow the errors of every iteration."""
-WRITES = {"os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.truncate", "os.system"}
-WRITES |= {"shutil.move", "shutil.rmtree", "subprocess.Popen", "socket.connect"}
+EACH = 2
+"""Iterations at each mini-batch, of which the last counts: a script may train on what it fetched one iteration before,
+and the first iteration's gradients replace real ones."""
+ACTS = {"os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod"}
+ACTS |= {"os.system", "os.exec", "os.fork", "os.posix_spawn", "shutil.move", "shutil.rmtree", "subprocess.Popen"}
+ACTS |= {"socket.connect"}
 """Audit events (PEP 578) of doing something to the world, beside `open` for writing."""
 
 
 class Estimate:
     """Peaks of both phases at mini-batches of `multiples` of the trial's own, and at its own for the difference."""
 
-    def __init__(self, pretence: Pretence, samples: int, multiples: Sequence[float]) -> None:
-        self.pretence = pretence
-        self.samples = samples
-        self.multiples = [1.0, 1.0, *multiples]  # the first one's gradients replace real ones: it is not counted
+    def __init__(self, pretend: Callable[[], Pretence | None], multiples: Sequence[float], directory: str) -> None:
+        """
+        :param directory: the trial's, where writing is allowed
+        :raises Exception: the script cannot be pretended with; nothing is changed then
+        """
+        self.multiples = [multiple for multiple in (1.0, *multiples) for _ in range(EACH)]
         self.found: list[dict[str, Any]] = []
         self.phases: dict[str, int] = {}
         self.done = self.fetches = 0
+        self.handed = False
         self.until = time.monotonic() + SECONDS
-        self.aside = _Aside()
+        self.ended = False
+        self.aside = _Aside(directory)
+        try:
+            pretence = pretend()
+            if pretence is None:
+                raise RuntimeError("it would tell nothing true")
+        except BaseException:
+            self.aside.end()
+            self.aside.thread = None
+            raise
+        self.pretence = pretence
 
     def over(self) -> bool:
         """Whether it has taken enough."""
         self.fetches += 1
         return self.fetches > MOST_FETCHES or time.monotonic() > self.until
 
-    def batch(self, outline: Any) -> Any:
+    def batch(self, outline: tuple[Any, int]) -> Any:
         """What the script gets in the place of a batch."""
-        return self.pretence.batch(outline, self.samples, round(self.samples * self.multiples[self.done]))
+        shape, samples = outline
+        self.handed = True
+        return self.pretence.batch(shape, samples, round(samples * self.multiples[self.done]))
 
     def phase(self, name: str) -> None:
         """A phase is over."""
@@ -54,45 +74,57 @@ class Estimate:
     def turn_over(self) -> None:
         """An iteration is over."""
         self.phase("optimizerStepBytes")
-        if self.done:
-            self.found.append(dict(self.phases, multiple=self.multiples[self.done]))
-        self.phases = {}
         self.done += 1
+        if self.done % EACH == 0 and self.handed:
+            self.found.append(dict(self.phases, multiple=self.multiples[self.done - 1]))
+            self.handed = False
+        self.phases = {}
 
     def end(self) -> None:
-        """Back to what is real."""
-        self.pretence.end()
-        self.aside.end()
+        """Back to what is real. The script may say, remove and start things again, but not write."""
+        if not self.ended:
+            self.ended = True
+            self.pretence.end()
+            self.aside.end()
 
 
 class _Aside:
-    """The script's output goes nowhere, and its training thread cannot write."""
+    """The script's output goes nowhere, and its training thread can do nothing to the world."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str) -> None:
+        self.directory = os.path.join(directory, "")
         self.thread: int | None = threading.get_ident()
-        self.streams = [(stream, os.dup(stream)) for stream in (1, 2)]
+        self.over = False
+        self.streams = [(stream, os.dup(stream)) for stream in (1, 2) if _is_open(stream)]
         self._turn([(stream, os.open(os.devnull, os.O_WRONLY)) for stream, _ in self.streams])
         sys.addaudithook(self._audit)
 
     def end(self) -> None:
-        self.thread = None  # the hook stays: Python has no way to take one back
+        self.over = True  # the hook stays: Python has no way to take one back
         self._turn(self.streams)
 
     @staticmethod
     def _turn(streams: list[tuple[int, int]]) -> None:
         for file in (sys.stdout, sys.stderr):
-            file.flush()
+            with contextlib.suppress(Exception):  # a script may have put anything in its place
+                file.flush()
         for stream, target in streams:
             os.dup2(target, stream)
             os.close(target)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.thread == threading.get_ident() and (event in WRITES or _writes(event, arguments)):
-            raise PermissionError("nothing is written while memory is estimated")
+        acts = (event in ACTS and not self.over) or (event == "open" and self._writes(*arguments))
+        if acts and self.thread == threading.get_ident():
+            raise PermissionError("while a profile estimates memory, and after that, the script can write nothing")
+
+    def _writes(self, path: Any, _mode: Any, flags: Any) -> bool:
+        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        return bool(writes) and path != os.devnull and not str(path).startswith(self.directory)
 
 
-def _writes(event: str, arguments: tuple[Any, ...]) -> bool:
-    if event != "open":
+def _is_open(stream: int) -> bool:
+    try:
+        os.fstat(stream)
+    except OSError:
         return False
-    path, _, flags = arguments
-    return path != os.devnull and isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+    return True

@@ -1,9 +1,9 @@
 """Peak memory as a function of the mini-batch: the largest of two curves, one for each phase of an iteration.
 
 A single line through small batches, where the optimiser's step is the peak, comes out too low at large ones, where
-forward and backward are: by up to 60 %. So each phase has its own: a line through its two largest measured batches, and
-what the script was estimated to take (see `estimate`), moved so that it passes through the largest measured one. Where
-both are known, the larger counts: an estimate sees no workspace that a library takes.
+forward and backward are: by up to 60 %. So each phase has its own: a line through its two largest measured batches. As
+long as only one is measured, it is what the script was estimated to take (see `estimate`), moved so that it passes
+through that one: an estimate knows the differences, but not what a library takes besides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Peaks:
 
     def peak(self, mini_batch: int) -> int | None:
         """Bytes at the peak of a batch that was not measured; None where too little is known."""
-        known = [v for phase in PHASES for v in (self._line(phase, mini_batch), self._moved(phase, mini_batch)) if v]
+        known = [value for value in (self._phase(phase, mini_batch) for phase in PHASES) if value is not None]
         return round(max(known)) if known else None
 
     def largest(self, limit_bytes: float, cap: int) -> int | None:
@@ -44,6 +44,10 @@ class Peaks:
 
     def _known(self, phase: str) -> list[tuple[int, int]]:
         return sorted((m["miniBatch"], m["memory"][phase]) for m in self.measured if phase in m.get("memory", {}))
+
+    def _phase(self, phase: str, mini_batch: int) -> float | None:
+        line = self._line(phase, mini_batch)
+        return self._moved(phase, mini_batch) if line is None else line
 
     def _line(self, phase: str, mini_batch: int) -> float | None:
         known = self._known(phase)

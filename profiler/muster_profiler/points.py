@@ -81,6 +81,13 @@ def _judge(point: dict[str, Any], result: dict[str, Any]) -> None:
         point.update(fits=False, problem="fitted only after the allocator freed its cache: no room to spare")
 
 
+def too_few(mini_batch: int | None, result: dict[str, Any] | None) -> str | None:
+    """Why a batch is never as large as the script was told: its data set is smaller."""
+    if not result or not mini_batch or (result["passSamples"] or mini_batch) >= mini_batch:
+        return None
+    return "a pass over the data set has only %d samples" % result["passSamples"]
+
+
 def own_batch(result: dict[str, Any] | None) -> int | None:
     """The batch that the script's loader makes."""
     return (result["loaderBatchSize"] or result["samples"]) if result else None
@@ -92,6 +99,9 @@ def caveats(mini_batch: int | None, found: dict[str, Any], result: dict[str, Any
     if mini_batch and loader and loader != mini_batch:
         text = "The command was given %d, but its loader makes batches of %d."
         said.append(("MiniBatchMismatch", text % (mini_batch, loader)))
+    few = too_few(mini_batch, result)
+    if few:
+        said.append(("MiniBatchMismatch", "No batch has %d samples: %s." % (mini_batch, few)))
     if not mini_batch and not own_batch(result):
         said.append(("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1."))
     if not result["frozen"]:

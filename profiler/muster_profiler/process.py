@@ -19,6 +19,8 @@ FORWARDED = 256 << 10
 TAIL = 16 << 10
 GRACE_SECONDS = 8.0
 """For a script to end by itself after its result is complete (checkpoints, `finally`), before it is killed."""
+ESTIMATE_SECONDS = 12.0
+"""On top, while it estimates memory."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,9 @@ def _wait(
         if results:
             watch(results[0])
             if results[0]["final"] and complete is None:
-                complete = now
+                complete = now + ESTIMATE_SECONDS
+            if results[0]["final"] and not results[0]["estimating"]:
+                complete = min(now, complete or now)
         if complete is not None and now - complete > GRACE_SECONDS:
             return False, False
         if now > deadline:

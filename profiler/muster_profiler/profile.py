@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping
 
 from muster_profiler import command, convolutions, network, process, search, trial
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
-from muster_profiler.points import caveats, own_batch, point
+from muster_profiler.points import caveats, own_batch, point, too_few
 from muster_profiler.progress import Tell
 from muster_profiler.report import FORMAT
 
@@ -101,10 +101,11 @@ class Profile:
         self.note(self.report(), None)
         if self._measures_convolutions():
             self._measure_convolutions()
-        if self.applies:
-            self._find_largest()
         if self.options.peer:
             self._measure_network(self.options.peer)
+        if self.applies:
+            self.note(self.report(), None)
+            self._find_largest()
         self.tell("end", seconds=time.monotonic() - self.began)
         return self.report()
 
@@ -203,7 +204,8 @@ class Profile:
         """Mini-batches beside the default ones, as long as there is one that is worth its time."""
         for number in range(tried + 1, tried + 1 + MOST_FURTHER):
             mini_batch = self.tried.further()
-            failed_otherwise = self.failures and self.failures[-1].reason != OUT_OF_MEMORY
+            last = self.points[-1]
+            failed_otherwise = not last["fits"] and last["miniBatch"] not in self.tried.too_much
             if not mini_batch or failed_otherwise or not self._time_to_search(mini_batch):
                 return
             self._candidate(mini_batch, number, number, 1, [])
@@ -221,7 +223,7 @@ class Profile:
             outcome = self._trial(mini_batch, 1, settings)
             self.searched += outcome.seconds
             probe, failure = point(mini_batch, outcome)
-            if failure and failure.reason != OUT_OF_MEMORY:
+            if failure.reason != OUT_OF_MEMORY if failure else "memory" not in probe:
                 break
             self.tried.probes.append(probe)
             if failure:
@@ -247,13 +249,17 @@ class Profile:
             "steps": self.options.steps,
             "most_steps": PATIENCE * self.options.steps,
             "seconds": seconds,
-            "estimate": [*larger, search.MOST_TIMES] if mini_batch and not self.tried.estimated else [],
+            "estimate": [*larger, search.MOST_TIMES] if mini_batch and not self.last else [],
         }
         outcome = self._trial(mini_batch, left, settings)
         result = outcome.results[0] if outcome.results else None
         if result and result["ended"] == "early" and result["iterations"] >= SHORTEST and not _both(result):
             outcome, result = self._again(mini_batch, left, settings, outcome)
         found, failure = point(mini_batch or own_batch(result) or 1, outcome)
+        few = too_few(mini_batch, result)
+        if few and count > 1:  # with times of smaller batches it would seem the fastest
+            found = {"miniBatch": found["miniBatch"], "fits": False, "problem": few}
+            failure = Failure("TooFewSamples", few)
         self.tried.foretold(found)
         self.points.append(found)
         self.durations.append(outcome.seconds)
@@ -265,8 +271,9 @@ class Profile:
         if result and "computeTime" in found:
             self.last = result
             self.tried.memory_bytes = result["device"]["memoryBytes"] - result["memory"].get("outsideBytes", 0)
+            self.tried.pass_samples = result["passSamples"] or search.MOST
             self.warnings += caveats(mini_batch, found, result)
-            for each in result["estimates"] if mini_batch else []:
+            for each in result["estimates"] if result["samples"] == mini_batch else []:
                 self.tried.estimated[round(mini_batch * each.pop("multiple"))] = each
         if not failure:
             self.tell("trial", miniBatch=found["miniBatch"], state="done", **_facts(found))

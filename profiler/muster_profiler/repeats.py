@@ -19,25 +19,35 @@ class Repeats:
         self.kept: dict[int, list[Any]] = {}
         self.bytes = 0
         self.turn = 0
-        self.outlines: dict[int, Any] = {}
-        """Of each loader's first batch; they hold no data."""
         self.samples: int | None = None
         """The leading dimension of the first batch."""
+        self.passes: dict[int, int | None] = {}
+        """Samples of a whole pass over each loader's data, where it is known."""
+        self.outlines: dict[int, tuple[Any, int]] = {}
+        """Of each loader's first batch, with its own leading dimension. Its tensors have no data."""
 
     def __bool__(self) -> bool:
-        return bool(self.kept)
+        return any(self.kept.values())
 
     def keep(self, source: Source, batch: Any) -> None:
         """Keep a copy, unless there are enough, or it is of a kind that cannot be copied: then nothing is frozen."""
         batches = self.kept.setdefault(source.key, [])
+        self.passes[source.key] = source.samples
         if len(batches) >= MOST_BATCHES or (batches and self.bytes > MOST_BYTES):
             return
         with contextlib.suppress(Exception):
             kept = self.framework.keep(batch)
             self.bytes += self.framework.size(kept)
-            self.samples = self.samples or self.framework.samples(kept)
-            self.outlines.setdefault(source.key, self.framework.outline(kept))
             batches.append(kept)
+            samples = self.framework.samples(kept)
+            self.samples = self.samples or samples
+            if samples and source.key not in self.outlines:
+                self.outlines[source.key] = self.framework.outline(kept), samples
+
+    def pass_samples(self) -> int | None:
+        """The most samples that a batch can have: those of a pass over the largest data set."""
+        known = [samples for samples in self.passes.values() if samples is not None]
+        return max(known) if known and len(known) == len(self.passes) else None
 
     def of(self, source: Source) -> list[Any]:
         """What was kept of a loader; empty if nothing was."""

@@ -43,6 +43,8 @@ class Tried:
     """By mini-batch: each phase's bytes as the script was estimated to take them (see `estimate`)."""
     too_much: set[int] = field(default_factory=set)
     """Those that ran out of memory, or were predicted to."""
+    pass_samples: int = MOST
+    """Of a pass over the script's data set: no batch can be larger."""
     memory_bytes: int = 0
     """That the script may take."""
 
@@ -59,7 +61,7 @@ class Tried:
             wanted = bound
         failed = self._failed(largest)
         wanted = (largest + failed) // 2 if failed and wanted >= failed else wanted
-        wanted = min(_even(wanted), MOST)
+        wanted = min(_even(wanted), self.pass_samples, MOST)
         return wanted if wanted >= APART * largest else None
 
     def largest(self) -> dict[str, Any] | None:
@@ -90,7 +92,7 @@ class Tried:
         if not fitting or not timed:
             return None
         share = fitting[-1]["memory"]["marginBytes"] / fitting[-1]["memory"]["peakBytes"]
-        cap = MOST_TIMES * _size(timed[-1])
+        cap = min(MOST_TIMES * _size(timed[-1]), self.pass_samples, MOST)
         found = self._peaks().largest(AIM * self.memory_bytes / (1 + share), cap)
         return None if found == cap else found
 

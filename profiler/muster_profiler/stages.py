@@ -7,6 +7,7 @@ from __future__ import annotations
 import statistics
 from typing import Iterator, Protocol
 
+from muster_profiler.estimate import EACH
 from muster_profiler.frameworks import Framework
 from muster_profiler.repeats import Repeats
 from muster_profiler.trial import CONVOLUTIONS, ESTIMATE, FROZEN, MEMORY, NATURAL, RESIDENT, WARM, Settings
@@ -51,7 +52,7 @@ def stages(seen: Seen) -> Iterator[tuple[str, int, int]]:
     if settings.steps and seen.framework.resident_differs() and seen.repeats:
         yield from _timed_pairs(seen, FROZEN, RESIDENT, 15)
     if settings.estimate and seen.repeats.outlines:
-        yield ESTIMATE, 2 + len(settings.estimate), 0
+        yield ESTIMATE, EACH * (1 + len(settings.estimate)), 0
 
 
 def _warm_up(seen: Seen) -> Iterator[tuple[str, int, int]]:

@@ -24,6 +24,7 @@ def result(**changes):
     """A leading process's result: ResNet-like, 100 ms of compute and 10 ms of overhead on a CPU."""
     return {
         "final": True,
+        "estimating": False,
         "ended": "stopped",
         "rank": 0,
         "iterations": 40,
@@ -44,6 +45,7 @@ def result(**changes):
         "cycles": cycles(110, 100),
         "frozen": True,
         "loaderBatchSize": 32,
+        "passSamples": None,
         "loaderWorkers": 0,
         "samples": 32,
         "collateNanoseconds": [2 * MS] * 15,

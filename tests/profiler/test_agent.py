@@ -99,7 +99,7 @@ class Device:
 class Source:
     """One pass over 50 batches."""
 
-    key, workers, prefetched, length, batch_size = 1, 0, 0, 50, 4
+    key, workers, prefetched, length, batch_size, samples = 1, 0, 0, 50, 4, 200
 
     def __init__(self):
         self.position = self.repeated = 0

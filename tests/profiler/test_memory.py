@@ -38,8 +38,10 @@ def test_with_an_estimate_one_measured_batch_is_enough():
     assert peaks.peak(4) == 1500
 
 
-def test_where_measured_batches_grow_faster_than_the_estimate_they_count():
-    peaks = Peaks([measured(8, 1000, 0), measured(16, 1160, 0)], {8: estimated(80, 0), 16: estimated(160, 0)})
+@pytest.mark.parametrize("growth", [1, 20, 1000])
+def test_where_two_were_measured_no_estimate_overrules_them(growth):
+    estimates = {8: estimated(8 * growth, 0), 16: estimated(16 * growth, 0)}
+    peaks = Peaks([measured(8, 1000, 0), measured(16, 1160, 0)], estimates)
 
     assert peaks.peak(32) == 1480
 

@@ -196,6 +196,47 @@ def test_where_none_of_the_default_candidates_fits_smaller_ones_are_tried(monkey
     assert [p["miniBatch"] for p in report["points"]][:3] == [32, 64, 16]
 
 
+def test_a_batch_that_the_data_set_cannot_fill_is_not_taken_for_the_fastest(monkeypatch):
+    def trial(batch):
+        return sized(min(batch, 1000), passSamples=1000, loaderBatchSize=batch)
+
+    trials = Trials(monkeypatch, {batch: trial(batch) for batch in (32, 64, 128, 256, 512, 1000, 2048)})
+    for answer in trials.outcomes.values():
+        answer.results[0]["cycles"] = cycles(45, 40)
+        answer.results[0]["memory"] = {}
+
+    report, _ = profiled()
+    assert [p["miniBatch"] for p in report["points"]] == [32, 64, 128, 256, 512, 1000]
+
+    report, _ = profiled(candidates=(512, 2048))
+    assert [p["fits"] for p in report["points"]] == [True, False]
+    assert report["points"][1]["problem"] == "a pass over the data set has only 1000 samples"
+
+    report, _ = profiled(candidates=(2048,))
+    assert [p["fits"] for p in report["points"]] == [True], "the user's own is taken as it is"
+    assert "No batch has 2048 samples" in report["warnings"][0]["message"]
+
+
+def test_no_batch_is_larger_than_a_report_may_say(monkeypatch):
+    trials = Trials(monkeypatch, {batch: sized(batch) for batch in (65536, 131072)})
+    for batch, answer in trials.outcomes.items():
+        memory = {"startUpBytes": 0, "forwardBackwardBytes": batch << 12, "optimizerStepBytes": 0}
+        answer.results[0]["memory"] = memory
+
+    report, _ = profiled(candidates=(65536, 131072))
+
+    assert "largestMiniBatch" not in report
+
+
+def test_an_estimate_is_believed_only_of_batches_with_as_many_samples_as_the_candidate(monkeypatch):
+    estimates = [{"multiple": m, "forwardBackwardBytes": int(m * GIB), "optimizerStepBytes": 0} for m in (1.0, 32.0)]
+    trials = Trials(monkeypatch, {32: sized(32, estimates=estimates, samples=4), 1024: sized(64)})
+
+    profiled(candidates=(32, 1024))
+
+    assert len(trials.tried) == 2, "its loader makes micro-batches, of which memory does not grow"
+
+
 def test_where_not_even_one_sample_fits_smaller_candidates_are_no_advice(monkeypatch):
     Trials(monkeypatch, dict.fromkeys((64, 32, 16, 8, 4, 2, 1), OUT_OF_MEMORY))
 

@@ -24,6 +24,8 @@ class Source(Protocol):
     length: int | None
     """Batches of a whole pass; None if it is not known."""
     batch_size: int | None
+    samples: int | None
+    """Of a whole pass; None if it is not known."""
     workers: int
     prefetched: int
     """Batches that can lie ready; the iterations after a switch that still live on them are not timed."""
@@ -57,7 +59,7 @@ class Pretence(Protocol):
         """Bytes at the peak since `restart_peak`, of what was made since the pretence began."""
 
     def end(self) -> None:
-        """Back to real tensors; what pretended ones the script's own objects hold is taken from them."""
+        """Back to real tensors. The script may hold pretended ones that it made: nothing that it saves may get out."""
 
 
 class Framework(Protocol):

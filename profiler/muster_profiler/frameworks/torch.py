@@ -34,6 +34,7 @@ class _Source:
         self.workers = int(getattr(iterator, "_num_workers", 0))
         self.prefetched = self.workers * int(getattr(iterator, "_prefetch_factor", None) or 2)
         self.batch_size: int | None = None
+        self.samples: int | None = None
         self.length: int | None = None
         if iterator._dataset_kind == dataloader._DatasetKind.Map:
             self.length = len(iterator)
@@ -96,6 +97,8 @@ class Torch:
             plain_init(iterator, loader)
             iterator._muster_source = source = _Source(iterator)
             source.batch_size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
+            if loader.batch_size and source.length is not None:
+                source.samples = len(loader.sampler)
             if not source.workers:
                 iterator._collate_fn = _timed(iterator._collate_fn, events.collated)
 
@@ -253,7 +256,7 @@ class Torch:
     def pretend(self) -> Pretence | None:
         from muster_profiler.frameworks import torch_pretend
 
-        return torch_pretend.begin(list(self.with_gradient.values()))
+        return torch_pretend.begin(self.training_device)
 
     # ---- convolutions
 

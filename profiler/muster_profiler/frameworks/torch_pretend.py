@@ -1,16 +1,18 @@
 """A PyTorch script on fake tensors, and the memory that it would take.
 
 Fake tensors (`FakeTensorMode`) know shape, dtype and device. Real ones that the script holds, such as its model, are
-taken as fake in each operation, so nothing changes them. `torch.distributed._tools.MemTracker` counts storages in the
-same way, but wants the model and the optimiser handed over; here only the script knows them.
+taken as fake in each operation, so only what counts something is changed. `torch.distributed._tools.MemTracker` counts
+storages in the same way, but wants the model and the optimiser handed over; here only the script knows them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import sys
+import threading
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -22,15 +24,15 @@ ROUNDING = 512
 VALUE = torch.ops.aten._local_scalar_dense.default
 
 
-def begin(parameters: list[Any]) -> TorchPretence | None:
+def begin(device: Any) -> TorchPretence | None:
     """Begin to pretend in this thread.
 
-    :param parameters: those whose gradients will be taken away at the end if they are fake
+    :param device: whose memory is counted
     :returns: None where it would tell nothing true (compiled code takes other memory) or do harm (other ranks wait)
     """
     compiled = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {}).get("stats")
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return None if compiled or distributed or not _seen_to_go() else TorchPretence(parameters)
+    return None if compiled or distributed or not _seen_to_go() else TorchPretence(device)
 
 
 def _seen_to_go() -> bool:
@@ -43,11 +45,10 @@ def _seen_to_go() -> bool:
 class TorchPretence:
     """See `frameworks.Pretence`."""
 
-    def __init__(self, parameters: list[Any]) -> None:
-        self.parameters = parameters
+    def __init__(self, device: Any) -> None:
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self.count = _Count()
-        self.save, torch.save = torch.save, _save_nothing
+        self.count = _Count(device.type if device is not None else "cpu")
+        _save_nothing()
         self.fake.__enter__()
         self.count.__enter__()
 
@@ -67,37 +68,48 @@ class TorchPretence:
     def end(self) -> None:
         self.count.__exit__(None, None, None)
         self.fake.__exit__(None, None, None)
-        torch.save = self.save
-        for parameter in self.parameters:
-            if isinstance(parameter.grad, FakeTensor):
-                parameter.grad = None
 
 
-def _save_nothing(*_args: Any, **_kwargs: Any) -> None:
-    """In the place of `torch.save`: it would leave a file without weights, in ways that Python's audit cannot see."""
+def _save_nothing() -> None:
+    """From now on `torch.save` in this thread, by whatever name the script has it, leaves files as they are. It opens
+    them in ways that Python's audit cannot see."""
+    module, thread = torch.serialization, threading.get_ident()
+
+    def instead(plain: Any, nothing: Callable[[], Any]) -> Any:
+        return lambda *args, **kwargs: nothing() if threading.get_ident() == thread else plain(*args, **kwargs)
+
+    module._open_zipfile_writer = instead(module._open_zipfile_writer, contextlib.nullcontext)
+    module._save = instead(module._save, lambda: None)
 
 
 class _Count(TorchDispatchMode):  # type: ignore[misc]
-    """Bytes of the storages that were made since it was entered and still live."""
+    """Bytes of a device's storages that were made since it was entered and still live."""
 
-    def __init__(self) -> None:
+    def __init__(self, device_type: str) -> None:
         super().__init__()
+        self.device_type = device_type
         self.bytes = self.peak = 0
         self.sizes: dict[int, int] = {}
 
     def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = [each for each in tree_flatten((args, kwargs or {}))[0] if isinstance(each, torch.Tensor)]
-        if given and not any(isinstance(each, FakeTensor) or each.dim() or each.is_cuda for each in given):
-            with _disable_current_modes():  # counters, such as an optimiser's steps: scripts branch on them
-                return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        given = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, torch.Tensor)]
+        real = given and not any(isinstance(each, FakeTensor) for each in given)
         if func is VALUE:
-            kind = given[0].dtype
-            return False if kind == torch.bool else 0.0 if kind.is_floating_point else 0
-        result = func(*args, **(kwargs or {}))
-        for each in tree_flatten(result)[0]:
-            if isinstance(each, FakeTensor):
+            return self._really(func, args, kwargs) if real else _nothing(given[0].dtype)
+        result = func(*args, **kwargs)
+        made = [each for each in tree_flatten(result)[0] if isinstance(each, torch.Tensor)]
+        if real and made and not any(each.dim() or each.is_cuda for each in [*given, *made]):
+            return self._really(func, args, kwargs)  # counters, such as an optimiser's steps: scripts branch on them
+        for each in made:
+            if isinstance(each, FakeTensor) and each.device.type == self.device_type:
                 self._made(each.untyped_storage())
         return result
+
+    @staticmethod
+    def _really(func: Any, args: Any, kwargs: Any) -> Any:
+        with _disable_current_modes():
+            return func(*args, **kwargs)
 
     def _made(self, storage: Any) -> None:
         key = storage._cdata
@@ -110,3 +122,8 @@ class _Count(TorchDispatchMode):  # type: ignore[misc]
 
     def _gone(self, key: int) -> None:
         self.bytes -= self.sizes.pop(key, 0)
+
+
+def _nothing(dtype: Any) -> bool | float | int:
+    """The value of a number that has none."""
+    return False if dtype == torch.bool else 0.0 if dtype.is_floating_point else 0
