@@ -50,13 +50,14 @@ class Tried:
 
     def further(self) -> int | None:
         """The next mini-batch to time; None: no other is worth its time."""
-        timed = self._timed()
+        timed, bound = self._timed(), self.bound()
         if not timed:
-            return min(map(_size, self.points), default=1) // 2 or None
+            half = min(map(_size, self.points), default=1) // 2
+            return (half if bound is None else min(half, bound)) or None
         largest = _size(timed[-1])
         if len(timed) > 1 and throughput(timed[-1]) < PAYS * throughput(timed[-2]):
             return None
-        wanted, bound = 2 * largest, self.bound()
+        wanted = 2 * largest
         if bound is not None and bound < wanted:
             wanted = bound
         failed = self._failed(largest)
@@ -88,11 +89,12 @@ class Tried:
 
     def bound(self) -> int | None:
         """The largest mini-batch that is predicted to fit with its margin; None: unknown, or far above all timed."""
-        fitting, timed = self._fitting(), self._timed()
-        if not fitting or not timed:
+        measured = [p for p in [*self.points, *self.probes] if "memory" in p]
+        if not measured:
             return None
-        share = fitting[-1]["memory"]["marginBytes"] / fitting[-1]["memory"]["peakBytes"]
-        cap = min(MOST_TIMES * _size(timed[-1]), self.pass_samples, MOST)
+        last = max(measured, key=_size)
+        share = last["memory"]["marginBytes"] / last["memory"]["peakBytes"]
+        cap = min(MOST_TIMES * _size((self._timed() or [last])[-1]), self.pass_samples, MOST)
         found = self._peaks().largest(AIM * self.memory_bytes / (1 + share), cap)
         return None if found == cap else found
 

@@ -237,6 +237,17 @@ def test_an_estimate_is_believed_only_of_batches_with_as_many_samples_as_the_can
     assert len(trials.tried) == 2, "its loader makes micro-batches, of which memory does not grow"
 
 
+def test_where_even_no_samples_would_not_fit_none_are_tried(monkeypatch):
+    memory = {"startUpBytes": 0, "forwardBackwardBytes": 9 * GIB, "optimizerStepBytes": 9 * GIB}
+    estimates = [{"multiple": m, "forwardBackwardBytes": int(m * 2**20), "optimizerStepBytes": 0} for m in (1.0, 2.0)]
+    first = sized(32, memory=memory, estimates=estimates, samples=32)
+    Trials(monkeypatch, {32: first, 64: OUT_OF_MEMORY, 128: OUT_OF_MEMORY})
+
+    report, _ = profiled()
+
+    assert [p["miniBatch"] for p in report["points"]] == [32, 64, 128]
+
+
 def test_where_not_even_one_sample_fits_smaller_candidates_are_no_advice(monkeypatch):
     Trials(monkeypatch, dict.fromkeys((64, 32, 16, 8, 4, 2, 1), OUT_OF_MEMORY))
 
