@@ -122,6 +122,7 @@ class Agent:
         outline = self.repeats.outlines.get(source.key)
         if outline is None or self.estimate.over():  # of a loader that came later nothing was kept
             self._enter(STOP, 0)
+        assert outline is not None
         return self.estimate.batch(outline)
 
     def _drain(self, source: Source, produce: Callable[[], Any]) -> None:

@@ -100,7 +100,7 @@ def caveats(mini_batch: int | None, found: dict[str, Any], result: dict[str, Any
         text = "The command was given %d, but its loader makes batches of %d."
         said.append(("MiniBatchMismatch", text % (mini_batch, loader)))
     few = too_few(mini_batch, result)
-    if few:
+    if mini_batch and few:
         said.append(("MiniBatchMismatch", "No batch has %d samples: %s." % (mini_batch, few)))
     if not mini_batch and not own_batch(result):
         said.append(("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1."))
