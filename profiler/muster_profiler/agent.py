@@ -97,10 +97,10 @@ class Agent:
         self.depth = 0  # a step that failed tells of no end
         if self.clock.fetched():
             self._boundary()
-        if self.estimate:
-            return self._pretended(source)
         if source.repeated and source.length is not None and source.position >= source.length:
             raise StopIteration
+        if self.estimate:
+            return self._pretended(source, produce)
         if self.mode in (FROZEN, RESIDENT) and self.repeats.of(source):
             began = time.perf_counter_ns()
             batch = self.repeats.again(source, self.mode == RESIDENT)
@@ -117,12 +117,14 @@ class Agent:
             self.own += time.perf_counter_ns() - fetched
         return batch
 
-    def _pretended(self, source: Source) -> Any:
+    def _pretended(self, source: Source, produce: Callable[[], Any]) -> Any:
         assert self.estimate is not None
-        outline = self.repeats.outlines.get(source.key)
-        if outline is None or self.estimate.over():  # of a loader that came later nothing was kept
+        if self.estimate.over():
             self._enter(STOP, 0)
-        assert outline is not None
+        outline = self.repeats.outlines.get(source.key)
+        if outline is None:  # an evaluation's, for example
+            return produce()
+        source.repeated += 1
         return self.estimate.batch(outline)
 
     def _drain(self, source: Source, produce: Callable[[], Any]) -> None:
@@ -182,6 +184,8 @@ class Agent:
             self._turn_over()
         except Exception as error:  # noqa: BLE001
             self.clock.stop()
+            if self.estimate:  # all else is known and written
+                return
             self.mode = WARM
             self.error = {"type": "ProfilerFault", "message": "%s: %s" % (type(error).__name__, error)}
             print("muster-profile: a fault of the profiler: %s" % self.error["message"], file=sys.stderr)

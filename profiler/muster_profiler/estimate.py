@@ -20,13 +20,13 @@ SECONDS = 5.0
 """For all iterations of the estimate."""
 MOST_FETCHES = 512
 """In all, should the script swallow the errors of every iteration."""
-EACH = 2
+EACH = 3
 """Iterations at each mini-batch, of which the last counts: a script may train on what it fetched one iteration before,
-and the first iteration's gradients replace real ones."""
-ACTS = {"os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod"}
-ACTS |= {"os.system", "os.exec", "os.fork", "os.posix_spawn", "shutil.move", "shutil.rmtree", "subprocess.Popen"}
-ACTS |= {"socket.connect"}
-"""Audit events (PEP 578) of doing something to the world, beside `open` for writing."""
+and still hold what it trained on last; and the first gradients of all replace real ones."""
+CHANGES = {"os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod"}
+CHANGES |= {"shutil.move", "shutil.rmtree", "sqlite3.connect"}
+STARTS = {"os.system", "os.exec", "os.fork", "os.posix_spawn", "subprocess.Popen", "socket.connect"}
+"""Audit events (PEP 578) of changing files, beside `open` for writing, and of reaching out in other ways."""
 
 
 class Estimate:
@@ -81,11 +81,13 @@ class Estimate:
         self.phases = {}
 
     def end(self) -> None:
-        """Back to what is real. The script may say, remove and start things again, but not write."""
-        if not self.ended:
-            self.ended = True
+        """Back to what is real. The script may say and start things again, but change no file."""
+        if self.ended:
+            return
+        self.ended = True
+        with contextlib.suppress(Exception):
             self.pretence.end()
-            self.aside.end()
+        self.aside.end()
 
 
 class _Aside:
@@ -113,13 +115,28 @@ class _Aside:
             os.close(target)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        acts = (event in ACTS and not self.over) or (event == "open" and self._writes(*arguments))
+        if event in STARTS:
+            acts = not self.over
+        elif event == "open":
+            acts = _writes(*arguments) and not self._ours(arguments[:1])
+        else:
+            acts = event in CHANGES and not _within(event, arguments) and not self._ours(arguments)
         if acts and self.thread == threading.get_ident():
             raise PermissionError("while a profile estimates memory, and after that, the script can write nothing")
 
-    def _writes(self, path: Any, _mode: Any, flags: Any) -> bool:
-        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        return bool(writes) and path != os.devnull and not str(path).startswith(self.directory)
+    def _ours(self, arguments: Sequence[Any]) -> bool:
+        """Whether all paths among them lie in the trial's own directory."""
+        paths = [os.fsdecode(each) for each in arguments if isinstance(each, (str, bytes, os.PathLike))]
+        return all(path.startswith(self.directory) or path == os.devnull for path in paths)
+
+
+def _writes(_path: Any, _mode: Any, flags: Any) -> bool:
+    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+
+
+def _within(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether it is part of the removal of a whole folder, which was asked for, and asked about, before."""
+    return event in ("os.remove", "os.rmdir") and arguments[1] >= 0
 
 
 def _is_open(stream: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from muster_profiler.clock import DECLARED, FETCH, FETCH_BACKWARD
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, why
 from muster_profiler.process import Outcome
 from muster_profiler.timing import Cycles
@@ -81,11 +82,18 @@ def _judge(point: dict[str, Any], result: dict[str, Any]) -> None:
         point.update(fits=False, problem="fitted only after the allocator freed its cache: no room to spare")
 
 
-def too_few(mini_batch: int | None, result: dict[str, Any] | None) -> str | None:
-    """Why a batch is never as large as the script was told: its data set is smaller."""
-    if not result or not mini_batch or (result["passSamples"] or mini_batch) >= mini_batch:
+def pass_samples(mini_batch: int | None, result: dict[str, Any]) -> int | None:
+    """Samples of a pass over the data set, where it is known that its loader makes the mini-batches."""
+    makes_them = result["loaderBatchSize"] == mini_batch and result["clock"] in (FETCH, FETCH_BACKWARD, DECLARED)
+    samples: int | None = result["passSamples"]
+    return samples if makes_them else None
+
+
+def too_few(mini_batch: int, samples: int | None) -> str | None:
+    """Why times of a batch would be those of smaller ones: a pass over the data set is no two whole batches."""
+    if samples is None or mini_batch == samples or 2 * mini_batch <= samples:
         return None
-    return "a pass over the data set has only %d samples" % result["passSamples"]
+    return "a pass over the data set has only %d samples: not two whole batches" % samples
 
 
 def own_batch(result: dict[str, Any] | None) -> int | None:
@@ -99,9 +107,9 @@ def caveats(mini_batch: int | None, found: dict[str, Any], result: dict[str, Any
     if mini_batch and loader and loader != mini_batch:
         text = "The command was given %d, but its loader makes batches of %d."
         said.append(("MiniBatchMismatch", text % (mini_batch, loader)))
-    few = too_few(mini_batch, result)
-    if mini_batch and few:
-        said.append(("MiniBatchMismatch", "No batch has %d samples: %s." % (mini_batch, few)))
+    few = too_few(mini_batch, pass_samples(mini_batch, result)) if mini_batch else None
+    if few:
+        said.append(("MiniBatchMismatch", "Not all batches have %s samples: %s." % (mini_batch, few)))
     if not mini_batch and not own_batch(result):
         said.append(("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1."))
     if not result["frozen"]:

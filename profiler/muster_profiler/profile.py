@@ -10,7 +10,7 @@ from typing import Any, Callable, Mapping
 
 from muster_profiler import command, convolutions, network, process, search, trial
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
-from muster_profiler.points import caveats, own_batch, point, too_few
+from muster_profiler.points import caveats, own_batch, pass_samples, point, too_few
 from muster_profiler.progress import Tell
 from muster_profiler.report import FORMAT
 
@@ -190,11 +190,13 @@ class Profile:
         return None
 
     def _cannot_fit(self, mini_batch: int) -> bool:
-        """Note a batch that clearly will not fit as one that does not, untried."""
+        """Note a batch that clearly will not fit, or that the data set cannot fill, untried."""
         problem = self.tried.too_large(mini_batch)
         if problem:
-            self.points.append({"miniBatch": mini_batch, "fits": False, "problem": problem})
             self.tried.too_much.add(mini_batch)
+        problem = problem or too_few(mini_batch, self.tried.pass_samples)
+        if problem:
+            self.points.append({"miniBatch": mini_batch, "fits": False, "problem": problem})
             self.tell("trial", miniBatch=mini_batch, state="failed", problem=problem)
         return problem is not None
 
@@ -256,7 +258,7 @@ class Profile:
         if result and result["ended"] == "early" and result["iterations"] >= SHORTEST and not _both(result):
             outcome, result = self._again(mini_batch, left, settings, outcome)
         found, failure = point(mini_batch or own_batch(result) or 1, outcome)
-        few = too_few(mini_batch, result)
+        few = too_few(mini_batch, pass_samples(mini_batch, result)) if mini_batch and result else None
         if few and count > 1:  # with times of smaller batches it would seem the fastest
             found = {"miniBatch": found["miniBatch"], "fits": False, "problem": few}
             failure = Failure("TooFewSamples", few)
@@ -271,7 +273,7 @@ class Profile:
         if result and "computeTime" in found:
             self.last = result
             self.tried.memory_bytes = result["device"]["memoryBytes"] - result["memory"].get("outsideBytes", 0)
-            self.tried.pass_samples = result["passSamples"] or search.MOST
+            self.tried.pass_samples = pass_samples(mini_batch, result)
             self.warnings += caveats(mini_batch, found, result)
             for each in result["estimates"] if result["samples"] == mini_batch else []:
                 self.tried.estimated[round(mini_batch * each.pop("multiple"))] = each

@@ -32,7 +32,8 @@ class Repeats:
     def keep(self, source: Source, batch: Any) -> None:
         """Keep a copy, unless there are enough, or it is of a kind that cannot be copied: then nothing is frozen."""
         batches = self.kept.setdefault(source.key, [])
-        self.passes[source.key] = source.samples
+        before = self.passes.get(source.key, 0)
+        self.passes[source.key] = None if before is None or source.samples is None else max(before, source.samples)
         if len(batches) >= MOST_BATCHES or (batches and self.bytes > MOST_BYTES):
             return
         with contextlib.suppress(Exception):

@@ -43,8 +43,8 @@ class Tried:
     """By mini-batch: each phase's bytes as the script was estimated to take them (see `estimate`)."""
     too_much: set[int] = field(default_factory=set)
     """Those that ran out of memory, or were predicted to."""
-    pass_samples: int = MOST
-    """Of a pass over the script's data set: no batch can be larger."""
+    pass_samples: int | None = None
+    """Of a pass over the script's data set, where it is known."""
     memory_bytes: int = 0
     """That the script may take."""
 
@@ -62,7 +62,7 @@ class Tried:
             wanted = bound
         failed = self._failed(largest)
         wanted = (largest + failed) // 2 if failed and wanted >= failed else wanted
-        wanted = min(_even(wanted), self.pass_samples, MOST)
+        wanted = min(_even(wanted), self._most())
         return wanted if wanted >= APART * largest else None
 
     def largest(self) -> dict[str, Any] | None:
@@ -94,7 +94,7 @@ class Tried:
             return None
         last = max(measured, key=_size)
         share = last["memory"]["marginBytes"] / last["memory"]["peakBytes"]
-        cap = min(MOST_TIMES * _size((self._timed() or [last])[-1]), self.pass_samples, MOST)
+        cap = min(MOST_TIMES * _size((self._timed() or [last])[-1]), self._most())
         found = self._peaks().largest(AIM * self.memory_bytes / (1 + share), cap)
         return None if found == cap else found
 
@@ -116,6 +116,10 @@ class Tried:
         """What so many iterations of a batch may take; 0 if nothing is known."""
         timed = self._timed()
         return iterations * mini_batch / throughput(timed[-1]) if timed else 0.0
+
+    def _most(self) -> int:
+        """The largest mini-batch of which a pass has two whole ones."""
+        return MOST if self.pass_samples is None else min(MOST, max(1, self.pass_samples // 2))
 
     def _peaks(self) -> Peaks:
         return Peaks([*self.points, *self.probes], self.estimated)

@@ -2,15 +2,17 @@
 tracker; and that nothing is changed or written meanwhile."""
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from muster_profiler import trial
-from muster_profiler.estimate import Estimate
-from profiler.conftest import newest_only
+from muster_profiler import process, trial
+from muster_profiler.estimate import EACH, Estimate
+from profiler.conftest import PROFILER, newest_only
 from profiler.test_agent import Device, Script, made  # noqa: F401  a fixture
 from profiler.test_corpus import CASES, QUICK
 
+MULTIPLES = 512.0, 1024.0
 ROUNDED = 64 * 512
 """Bytes by which an allocator's rounding may change what some dozen tensors take."""
 CANNOT = {
@@ -28,7 +30,7 @@ CANNOT = {
 @newest_only
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.script)
 def test_a_script_of_any_kind_is_estimated_or_loses_nothing(case, zygote):
-    run = zygote.run(case.script, settings=QUICK | {"estimate": (2.0, 4.0)}, imports=case.imports)
+    run = zygote.run(case.script, settings=QUICK | {"memory_steps": 1, "estimate": MULTIPLES}, imports=case.imports)
 
     assert (run.result["ended"], run.result["error"]) == ("stopped", None), run.output
     assert "memory" in run.modes
@@ -38,10 +40,11 @@ def test_a_script_of_any_kind_is_estimated_or_loses_nothing(case, zygote):
     if case.script in CANNOT:
         assert estimates == [], CANNOT[case.script]
         return
-    assert [each["multiple"] for each in estimates] == [1.0, 2.0, 4.0]
+    assert [each["multiple"] for each in estimates] == [1.0, *MULTIPLES]
     for phase in estimates[0].keys() - {"multiple"}:
-        once, twice, four_times = (each[phase] for each in estimates)
-        assert four_times - twice == pytest.approx(2 * (twice - once), abs=ROUNDED), "each is what it is said to be"
+        once, small, large = (each[phase] for each in estimates)
+        assert large - small == pytest.approx((small - once) * 512 / 511, abs=ROUNDED), "each is what it is said to be"
+        assert large - small > 4 * ROUNDED
 
 
 def test_where_a_storage_s_end_cannot_be_seen_nothing_is_estimated(zygote):
@@ -114,14 +117,14 @@ def test_both_phases_are_estimated_at_every_multiple_after_all_else(pretending):
         {"multiple": 2.0, "forwardBackwardBytes": 800, "optimizerStepBytes": 80},
         {"multiple": 16.0, "forwardBackwardBytes": 6400, "optimizerStepBytes": 640},
     ]
-    assert script.device.pretence.asked == [("outline of 1", 4, wanted) for wanted in (4, 4, 8, 8, 64, 64)]
+    assert script.device.pretence.asked == [("outline of 1", 4, wanted) for wanted in (4, 8, 64) for _ in range(EACH)]
     assert script.device.pretence.over
     assert (result()["ended"], result()["cycles"][-1][0]) == ("stopped", trial.MEMORY)
 
 
 def test_a_script_that_fails_on_tensors_without_data_loses_only_the_estimate(pretending):
     def iterate(script, plain, batch):
-        if len(script.device.pretence.asked) > 3:
+        if len(script.device.pretence.asked) > 2 * EACH - 1:
             raise RuntimeError("no data")
         plain(batch)
 
@@ -158,29 +161,32 @@ def test_nothing_is_written_meanwhile_and_what_is_said_goes_nowhere(pretending, 
 
     def then():
         print("after")
-        with pytest.raises(PermissionError):
-            checkpoint.write_text("of tensors without data, for all that is known")
-        lock.unlink()
+        for act in (lambda: checkpoint.write_text("without data, for all that is known"), lock.unlink):
+            with pytest.raises(PermissionError):
+                act()
+        os.system("true")
 
     script, result = pretending(iterate)
     print("before")
     train(script, then)
-    assert not lock.exists()
+    assert lock.exists()
     assert len(result()["estimates"]) == 3
-    assert len(refused) == 18
+    assert len(refused) == 3 * 3 * EACH
     assert capfd.readouterr().out == "before\nafter\n"
 
 
-def test_a_checkpoint_of_tensors_without_data_does_not_take_a_real_one_s_place(zygote, tmp_path):
+@newest_only
+@pytest.mark.parametrize("way", ["save", "move"])
+def test_a_checkpoint_of_tensors_without_data_does_not_take_a_real_one_s_place(zygote, tmp_path, way):
     checkpoint = tmp_path / "best.pt"
-    zygote.run("saves_best.py", str(checkpoint), settings=QUICK)
-    real = checkpoint.read_bytes()
+    plain = zygote.run("saves_best.py", str(checkpoint), way, settings=QUICK)
+    assert checkpoint.stat().st_size > 1000, plain.output
+    checkpoint.write_text("weights of another day")
 
-    run = zygote.run("saves_best.py", str(checkpoint), settings=QUICK | {"estimate": (2.0,)})
+    run = zygote.run("saves_best.py", str(checkpoint), way, settings=QUICK | {"estimate": (2.0,)})
 
-    assert run.result["ended"] == "stopped", run.output
-    assert checkpoint.read_bytes() == real
-    assert len(real) > 1000
+    assert (run.result["ended"], len(run.result["estimates"])) == ("stopped", 2), run.output
+    assert checkpoint.read_text() == "weights of another day"
 
 
 @pytest.mark.parametrize("why", [lambda: None, lambda: 1 / 0], ids=["refused", "failed"])
@@ -196,7 +202,7 @@ def test_where_it_cannot_even_begin_the_script_goes_on_to_its_usual_end(pretendi
 def test_each_loader_s_batches_grow_from_their_own_size(tmp_path):
     pretence = Pretence(Device())
     estimate = Estimate(lambda: pretence, (3.0,), str(tmp_path))
-    estimate.done = 2
+    estimate.done = EACH
     for outline in (("labelled", 4), ("unlabelled", 28)):
         estimate.batch(outline)
     estimate.end()
@@ -204,3 +210,21 @@ def test_each_loader_s_batches_grow_from_their_own_size(tmp_path):
     estimate.aside.thread = None
 
     assert pretence.asked == [("labelled", 4, 12), ("unlabelled", 28, 84)]
+
+
+def test_what_the_estimate_takes_is_not_taken_from_the_script_s_time_to_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.2)
+    result = {"final": True, "rank": 0, "iterations": 9, "fetches": 9}
+    script = f"""
+import sys, time
+sys.path.insert(0, {str(PROFILER)!r})
+from muster_profiler.trial import write_result
+for estimating in (True, False):
+    write_result({str(tmp_path)!r}, {result!r} | {{"estimating": estimating}})
+    time.sleep(3 if estimating else 600)
+"""
+    settings = trial.Settings(directory=str(tmp_path))
+    outcome = process.run([sys.executable, "-c", script], {}, settings, timeout=300, forward=False)
+
+    assert outcome.results[0]["estimating"] is False, "it was ended while it estimated"
+    assert not outcome.timed_out

@@ -200,21 +200,38 @@ def test_a_batch_that_the_data_set_cannot_fill_is_not_taken_for_the_fastest(monk
     def trial(batch):
         return sized(min(batch, 1000), passSamples=1000, loaderBatchSize=batch)
 
-    trials = Trials(monkeypatch, {batch: trial(batch) for batch in (32, 64, 128, 256, 512, 1000, 2048)})
+    trials = Trials(monkeypatch, {batch: trial(batch) for batch in (32, 64, 128, 256, 500, 768, 1000, 2048)})
     for answer in trials.outcomes.values():
         answer.results[0]["cycles"] = cycles(45, 40)
         answer.results[0]["memory"] = {}
 
     report, _ = profiled()
-    assert [p["miniBatch"] for p in report["points"]] == [32, 64, 128, 256, 512, 1000]
+    assert [p["miniBatch"] for p in report["points"]] == [32, 64, 128, 256, 500]
 
-    report, _ = profiled(candidates=(512, 2048))
-    assert [p["fits"] for p in report["points"]] == [True, False]
-    assert report["points"][1]["problem"] == "a pass over the data set has only 1000 samples"
+    before = len(trials.tried)
+    report, _ = profiled(candidates=(256, 768, 1000, 2048))
+    assert [p["fits"] for p in report["points"]] == [True, False, True, False]
+    assert report["points"][1]["problem"] == "a pass over the data set has only 1000 samples: not two whole batches"
+    assert len(trials.tried) - before == 2
 
-    report, _ = profiled(candidates=(2048,))
+    with pytest.raises(Problem, match="only 1000 samples") as caught:
+        profiled(candidates=(768, 2048))
+    assert caught.value.reason == "TooFewSamples"
+
+    report, _ = profiled(candidates=(768,))
     assert [p["fits"] for p in report["points"]] == [True], "the user's own is taken as it is"
-    assert "No batch has 2048 samples" in report["warnings"][0]["message"]
+    assert "Not all batches have 768 samples" in report["warnings"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"loaderBatchSize": 4}, {"clock": "step"}], ids=["micro-batches", "another's loader"]
+)
+def test_a_data_set_that_need_not_be_what_the_batches_are_made_of_leaves_out_none(monkeypatch, changes):
+    Trials(monkeypatch, {batch: sized(batch, **{"passSamples": 100, **changes}) for batch in (64, 256)})
+
+    report, _ = profiled(candidates=(64, 256))
+
+    assert all("computeTime" in p for p in report["points"])
 
 
 def test_no_batch_is_larger_than_a_report_may_say(monkeypatch):

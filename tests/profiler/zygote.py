@@ -12,6 +12,7 @@ import json
 import os
 import runpy
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def _child(job):
     try:
         if job["settings"]:
             os.environ[trial.SETTINGS] = job["settings"]
+            os.environ["TMPDIR"] = str(Path(job["settings"]).parent)
+            tempfile.tempdir = None
             watch._start_agent("torch")
         runpy.run_path(job["script"], run_name="__main__")
     except SystemExit as error:

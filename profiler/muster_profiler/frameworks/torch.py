@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import time
@@ -37,7 +38,8 @@ class _Source:
         self.samples: int | None = None
         self.length: int | None = None
         if iterator._dataset_kind == dataloader._DatasetKind.Map:
-            self.length = len(iterator)
+            with contextlib.suppress(TypeError, NotImplementedError):  # a sampler without an end
+                self.length = len(iterator)
 
     @property
     def position(self) -> int:
@@ -97,7 +99,7 @@ class Torch:
             plain_init(iterator, loader)
             iterator._muster_source = source = _Source(iterator)
             source.batch_size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
-            if loader.batch_size and source.length is not None:
+            if loader.batch_sampler is not None and source.length is not None:
                 source.samples = len(loader.sampler)
             if not source.workers:
                 iterator._collate_fn = _timed(iterator._collate_fn, events.collated)

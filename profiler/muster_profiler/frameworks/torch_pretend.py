@@ -12,7 +12,7 @@ import copy
 import sys
 import threading
 import weakref
-from typing import Any, Callable
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -47,8 +47,9 @@ class TorchPretence:
 
     def __init__(self, device: Any) -> None:
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self.count = _Count(device.type if device is not None else "cpu")
-        _save_nothing()
+        self.count = _Count(device or torch.device("cpu"))
+        self.over = False
+        self._save_nothing()
         self.fake.__enter__()
         self.count.__enter__()
 
@@ -59,6 +60,25 @@ class TorchPretence:
             memo[id(tensor)] = torch.empty(sizes, dtype=tensor.dtype, device=device).requires_grad_(gradient)
         return copy.deepcopy(outline.shape, memo)
 
+    def _save_nothing(self) -> None:
+        """`torch.save` in this thread, by whatever name the script has it, opens files in ways that Python's audit
+        cannot see. Meanwhile it leaves them as they are; afterwards it refuses, so that no empty file is moved
+        anywhere."""
+        module, thread = torch.serialization, threading.get_ident()
+        plain_open, plain_save = module._open_zipfile_writer, module._save
+
+        def _open_zipfile_writer(*args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != thread:
+                return plain_open(*args, **kwargs)
+            if self.over:
+                raise PermissionError("after a profile has estimated memory, the script can save nothing")
+            return contextlib.nullcontext()
+
+        def _save(*args: Any, **kwargs: Any) -> Any:
+            return plain_save(*args, **kwargs) if threading.get_ident() != thread else None
+
+        module._open_zipfile_writer, module._save = _open_zipfile_writer, _save
+
     def restart_peak(self) -> None:
         self.count.peak = self.count.bytes
 
@@ -66,28 +86,17 @@ class TorchPretence:
         return self.count.peak
 
     def end(self) -> None:
+        self.over = True
         self.count.__exit__(None, None, None)
         self.fake.__exit__(None, None, None)
-
-
-def _save_nothing() -> None:
-    """From now on `torch.save` in this thread, by whatever name the script has it, leaves files as they are. It opens
-    them in ways that Python's audit cannot see."""
-    module, thread = torch.serialization, threading.get_ident()
-
-    def instead(plain: Any, nothing: Callable[[], Any]) -> Any:
-        return lambda *args, **kwargs: nothing() if threading.get_ident() == thread else plain(*args, **kwargs)
-
-    module._open_zipfile_writer = instead(module._open_zipfile_writer, contextlib.nullcontext)
-    module._save = instead(module._save, lambda: None)
 
 
 class _Count(TorchDispatchMode):  # type: ignore[misc]
     """Bytes of a device's storages that were made since it was entered and still live."""
 
-    def __init__(self, device_type: str) -> None:
+    def __init__(self, device: Any) -> None:
         super().__init__()
-        self.device_type = device_type
+        self.device = device
         self.bytes = self.peak = 0
         self.sizes: dict[int, int] = {}
 
@@ -102,7 +111,7 @@ class _Count(TorchDispatchMode):  # type: ignore[misc]
         if real and made and not any(each.dim() or each.is_cuda for each in [*given, *made]):
             return self._really(func, args, kwargs)  # counters, such as an optimiser's steps: scripts branch on them
         for each in made:
-            if isinstance(each, FakeTensor) and each.device.type == self.device_type:
+            if isinstance(each, FakeTensor) and each.device == self.device:
                 self._made(each.untyped_storage())
         return result
 
