@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from muster_profiler import trial
+from muster_profiler.agent import Agent
+from profiler.made_up import Device, Script
 
 SCRIPTS = Path(__file__).parent / "scripts"
 TREE = Path(__file__).parents[2]
@@ -94,3 +96,15 @@ def zygote(python):
     yield running
     running.process.stdin.close()
     running.process.wait(60)
+
+
+@pytest.fixture
+def made(tmp_path):
+    def made(device=None, **settings):
+        device = device or Device()
+        agent = Agent(
+            device, trial.Settings(directory=str(tmp_path), **{"warmup_steps": 6, "settle": False, **settings})
+        )
+        return Script(agent, device), lambda: trial.read_results(str(tmp_path))[0]
+
+    return made

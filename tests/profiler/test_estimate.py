@@ -9,7 +9,7 @@ import pytest
 from muster_profiler import process, trial
 from muster_profiler.estimate import EACH, Estimate
 from profiler.conftest import PROFILER, newest_only
-from profiler.test_agent import Device, Script, made  # noqa: F401  a fixture
+from profiler.made_up import Device
 from profiler.test_corpus import CASES, QUICK
 
 MULTIPLES = 512.0, 1024.0
@@ -86,7 +86,7 @@ class Pretence:
 
 
 @pytest.fixture
-def pretending(made):  # noqa: F811
+def pretending(made):
     def pretending(iterate=None, multiples=(2.0, 16.0)):
         device = Device()
         device.pretence = Pretence(device)
