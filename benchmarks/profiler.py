@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT / "profiler"))
 from muster_profiler import progress, trial  # noqa: E402
 from muster_profiler.memory import Peaks  # noqa: E402
 from muster_profiler.profile import Options, Profile  # noqa: E402
+from muster_profiler.search import throughput  # noqa: E402
 
 SCRIPTS = ROOT / "benchmarks" / "scripts"
 EVIDENCE = ROOT / "benchmarks" / "evidence"
@@ -51,12 +52,12 @@ NOTE = "note"
 """The only key of a row that goes below the table."""
 
 
-def profile(script: str, *arguments: str, **options: Any) -> tuple[dict[str, Any], float]:
-    """The report of a script, and the seconds it took."""
-    began = time.monotonic()
+def profiled(script: str, *arguments: str, tell: progress.Tell = progress.none, **options: Any) -> Profile:
+    """A script's profile, done."""
     command = [sys.executable, str(SCRIPTS / script), *arguments]
-    report = Profile(command, dict(os.environ), Options(forward=False, **options), progress.none).run()
-    return report, time.monotonic() - began
+    run = Profile(command, dict(os.environ), Options(forward=False, **options), tell)
+    run.run()
+    return run
 
 
 def plain(script: str, *arguments: str) -> list[float]:
@@ -80,7 +81,7 @@ def times() -> list[dict[str, Any]]:
     """T_C and T_O against what the script, made of sleeps, sees of itself in a plain run."""
     rows = []
     for compute, load, workers in KNOWN:
-        point = profile("known.py", str(compute), str(load), str(workers), "100000")[0]["points"][0]
+        point = profiled("known.py", str(compute), str(load), str(workers), "100000").points[0]
         # As long as the profile: a scheduler treats a process that is new otherwise than one that has slept for long.
         count = PLAIN_MILLISECONDS // (compute + load)
         seen = plain("known.py", str(compute), str(load), str(workers), str(count))
@@ -148,10 +149,8 @@ def _own(compute: int, watched: bool) -> tuple[float, float]:
 def memory() -> list[dict[str, Any]]:
     """The peak predicted for twice and eight times the largest measured batch, by all that is known, by the estimate
     from the smallest batch alone, and by one line through the smallest batches, against the peak of a plain run."""
-    command = [sys.executable, str(SCRIPTS / "convnet.py"), "$(MUSTER_MINIBATCH)"]
-    options = Options((64, 128, 256), warmup_steps=4, steps=5, forward=False)
-    run = Profile(command, dict(os.environ), options, progress.none)
-    points = run.run()["points"]
+    run = profiled("convnet.py", "$(MUSTER_MINIBATCH)", candidates=(64, 128, 256), steps=5, warmup_steps=4)
+    points = run.points
     first = Peaks(points[:1], run.tried.estimated)
     rows = []
     for batch in (512, 2048):
@@ -180,14 +179,15 @@ def choice() -> list[dict[str, Any]]:
     finding out took each way."""
     os.environ.update(KEEPS_MEMORY)  # of the profiled and of the plain runs
     imported = _importing()
-    chosen, profiled, seconds, starting = [], {}, [], []  # type: ignore[var-annotated]
+    chosen: list[tuple[int, str]] = []
+    reported: dict[tuple[int, str], list[float]] = {}
     seen: dict[tuple[int, str], list[float]] = {}
-    searched = 0.0
+    seconds, starting, searched = [], [], 0.0
     for _ in range(PROFILES):  # in turn with the plain runs, because a machine drifts
         said, worth, took, runs = _said()
         chosen.append(max((key for key in said if worth or key[1] == AS_IT_IS), key=lambda key: said[key]))
-        for key, throughput in said.items():
-            profiled.setdefault(key, []).append(throughput)
+        for key, rate in said.items():
+            reported.setdefault(key, []).append(rate)
         seconds.append(took)
         starting.append(runs * imported)
         began = time.monotonic()
@@ -202,7 +202,7 @@ def choice() -> list[dict[str, Any]]:
             "samples/s, true": round(true[key]),
             "from": round(min(seen[key])),
             "to": round(max(seen[key])),
-            "profiled": round(statistics.median(profiled[key])) if key in profiled else "",
+            "profiled": round(statistics.median(reported[key])) if key in reported else "",
             "": " ".join([f"chosen {chosen.count(key)} times"] * (key in chosen) + ["best"] * (key == best)),
         }
         for key in true
@@ -232,15 +232,14 @@ def _said() -> tuple[dict[tuple[int, str], float], bool, float, int]:
         if event == "convolutions" or facts.get("state") == "started":
             runs.append(event)
 
-    command = [sys.executable, str(SCRIPTS / "convnet.py"), "$(MUSTER_MINIBATCH)"]
     began = time.monotonic()
-    report = Profile(command, dict(os.environ), Options(BATCHES, forward=False), tell).run()
+    report = profiled("convnet.py", "$(MUSTER_MINIBATCH)", tell=tell, candidates=BATCHES).report()
     seconds = time.monotonic() - began
     points = {point["miniBatch"]: point for point in report["points"]}
-    said = {(batch, AS_IT_IS): _throughput(point, point["computeTime"]) for batch, point in points.items()}
+    said = {(batch, AS_IT_IS): throughput(point) for batch, point in points.items()}
     for tried in report.get("convolutionTrials", []):
         batch = tried["miniBatch"]
-        said[batch, tried["setting"]] = _throughput(points[batch], tried["computeTime"])
+        said[batch, tried["setting"]] = throughput(dict(points[batch], computeTime=tried["computeTime"]))
     worth = any(warning["reason"] == "FasterSetting" for warning in report["warnings"])
     return said, worth, seconds, len(runs)
 
@@ -250,12 +249,8 @@ def _search(seen: dict[tuple[int, str], list[float]]) -> None:
     for setting in (AS_IT_IS, "channels_last"):
         more = [setting] if setting != AS_IT_IS else []
         found = plain_lines("convnet.py", ",".join(map(str, BATCHES)), *more, "truth")
-        for batch, (throughput, _) in zip(BATCHES, found, strict=True):
-            seen.setdefault((batch, setting), []).append(throughput)
-
-
-def _throughput(point: dict[str, Any], compute: dict[str, int]) -> float:
-    return float(point["miniBatch"] * 1e9 / (compute["medianNanoseconds"] + point["overheadTime"]["medianNanoseconds"]))
+        for batch, (rate, _) in zip(BATCHES, found, strict=True):
+            seen.setdefault((batch, setting), []).append(rate)
 
 
 def _spin() -> None:

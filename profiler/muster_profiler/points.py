@@ -107,9 +107,6 @@ def caveats(mini_batch: int | None, found: dict[str, Any], result: dict[str, Any
     if mini_batch and loader and loader != mini_batch:
         text = "The command was given %d, but its loader makes batches of %d."
         said.append(("MiniBatchMismatch", text % (mini_batch, loader)))
-    few = too_few(mini_batch, pass_samples(mini_batch, result)) if mini_batch else None
-    if few:
-        said.append(("MiniBatchMismatch", "Not all batches have %s samples: %s." % (mini_batch, few)))
     if not mini_batch and not own_batch(result):
         said.append(("MiniBatchUnknown", "The script's own batch size could not be seen: the point says 1."))
     if not result["frozen"]:

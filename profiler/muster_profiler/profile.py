@@ -262,6 +262,8 @@ class Profile:
         if few and count > 1:  # with times of smaller batches it would seem the fastest
             found = {"miniBatch": found["miniBatch"], "fits": False, "problem": few}
             failure = Failure("TooFewSamples", few)
+        elif few:
+            self._warn("MiniBatchMismatch", "Not all batches have %s samples: %s." % (mini_batch, few))
         self.tried.foretold(found)
         self.points.append(found)
         self.durations.append(outcome.seconds)

@@ -18,7 +18,7 @@ APART = 1.1
 CLEARLY = 1.25
 """How far over the limit a predicted peak must be for a batch not to be tried: memory need not grow with the batch."""
 AIM = 0.98
-"""The share of the memory that a predicted peak may take: predictions err by 2 %."""
+"""The share of the memory that a predicted peak may take: a little less than all, as a prediction is not exact."""
 MOST_TIMES = 16
 """How many times the largest timed batch the largest that fits is looked for."""
 MOST = 10**6

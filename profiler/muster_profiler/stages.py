@@ -1,5 +1,5 @@
-"""Through which stages a trial leads its script: warming up, blocks as it is and frozen in turn, memory, and on a GPU
-batches that lie on it already. A stage is (mode, iterations, how many of them to drop first).
+"""Through which stages a trial leads its script: warming up, blocks as it is and frozen in turn, memory, on a GPU
+batches that lie on it already, and the estimate. A stage is (mode, iterations, how many of them to drop first).
 """
 
 from __future__ import annotations
