@@ -44,8 +44,8 @@ KEEPS_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(8 << 30),
     "MALLOC_TOP_PAD_": str(256 << 20),
 }
-"""For glibc: else it gives large tensors' memory back after each step, and page faults make equal runs differ by up to
-half of their time."""
+"""For glibc: else it gives large tensors' memory back after each step, and the page faults add to what differs between
+equal runs."""
 PLAIN_MILLISECONDS = 10_000
 AS_IT_IS = "as it is"
 NOTE = "note"
