@@ -257,8 +257,8 @@ class Agent:
         self._write(ended="stopped", estimating=True)  # whatever comes of it, all else is known
         self.mode = ESTIMATE
         with contextlib.suppress(Exception):
-            settings = self.settings
-            self.estimate = Estimate(self.framework.pretend, settings.estimate, settings.directory)
+            told = self.settings
+            self.estimate = Estimate(self.framework.pretend, told.estimate, told.estimate_seconds, told.directory)
         return self.estimate is not None
 
     # ---- what the stages depend on

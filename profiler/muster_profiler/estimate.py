@@ -16,8 +16,6 @@ from typing import Any, Callable, Sequence
 
 from muster_profiler.frameworks import Pretence
 
-SECONDS = 5.0
-"""For all iterations of the estimate."""
 MOST_FETCHES = 512
 """In all, should the script swallow the errors of every iteration."""
 EACH = 3
@@ -32,8 +30,11 @@ STARTS = {"os.system", "os.exec", "os.fork", "os.posix_spawn", "subprocess.Popen
 class Estimate:
     """Peaks of both phases at mini-batches of `multiples` of the trial's own, and at its own for the difference."""
 
-    def __init__(self, pretend: Callable[[], Pretence | None], multiples: Sequence[float], directory: str) -> None:
+    def __init__(
+        self, pretend: Callable[[], Pretence | None], multiples: Sequence[float], seconds: float, directory: str
+    ) -> None:
         """
+        :param seconds: for all iterations
         :param directory: the trial's, where writing is allowed
         :raises Exception: the script cannot be pretended with; nothing is changed then
         """
@@ -42,7 +43,7 @@ class Estimate:
         self.phases: dict[str, int] = {}
         self.done = self.fetches = 0
         self.handed = False
-        self.until = time.monotonic() + SECONDS
+        self.until = time.monotonic() + seconds
         self.ended = False
         self.aside = _Aside(directory)
         try:

@@ -43,6 +43,8 @@ class Settings:
     """If not 0, the trial is for measuring the script's convolutions alone, for so long."""
     estimate: tuple[float, ...] = ()
     """Mini-batches, as multiples of the trial's own, whose memory is to be estimated once all is measured."""
+    estimate_seconds: float = 5.0
+    """For all iterations of the estimate."""
     declared: bool = False
     """Whether it is a declared entry point: then each batch is an iteration."""
     switch: str = ""

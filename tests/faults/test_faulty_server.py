@@ -6,14 +6,18 @@ import json
 import random
 import secrets
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 import pytest
-from muster.cluster.act import Actor
+from muster.api import labels
+from muster.api.report import Report
+from muster.cluster.act import Actor, Reading
 from muster.cluster.cache import Cache, Key
 from muster.cluster.client import JOBS, Client
 from muster.cluster.client import PODS as PODS_KIND
 from muster.cluster.errors import Transient
 from muster.cluster.throttle import TokenBucket
+from muster.jobs.model import ReadReport
 from support.jobs import REPORT
 from support.kubelet import Exit, role
 from support.lives import SERVERS, WORKERS, Life, Lives, training_job
@@ -208,6 +212,43 @@ async def test_a_look_before_a_restart_does_not_believe_an_answer_from_before_th
         assert await actor.look(observed.job) is False
     finally:
         await client.close()
+
+
+async def test_a_report_is_not_looked_for_in_an_answer_from_before_its_pod_ended(lives: Lives):
+    """Such an answer tells of no termination message, and where the log is gone too the profile would seem to fail."""
+    life = await lives(f"early-{secrets.token_hex(3)}", start=False)
+    await life.create(training_job("job"))
+    meta = {"name": "job-profiler", "labels": {labels.JOB: "job", labels.ROLE: "profiler"}}
+    spec = {"containers": [{"name": "train", "image": "example.com/train:1"}]}
+    past = await life.client.create(PODS_KIND, life.namespace, {"metadata": meta, "spec": spec})
+    cache = Cache(lambda _: None)
+    cache.put(JOBS, await life.job())
+    observed = cache.observe(Key(life.namespace, "job"))
+    assert observed is not None
+
+    async def ended() -> bool:
+        pod = await life.client.get(PODS_KIND, life.namespace, "job-profiler")
+        cache.put(PODS_KIND, pod)
+        return pod["status"].get("phase") == "Succeeded"
+
+    await life.eventually("the profile is done", ended)
+    stale = True
+
+    async def replay(call: Call) -> Answer | None:
+        return Answer(200, body=json.dumps(past).encode()) if stale and call.path.endswith("/job-profiler") else None
+
+    life.proxy.before = replay
+    client = await Client.connect(TokenBucket(1e6, 10**6), str(life.proxy.kubeconfig), None)
+    try:
+        actor, reads = Actor(client, cache), ReadReport(pod="job-profiler")
+        with pytest.raises(Transient, match="job-profiler was answered as of"):
+            await actor.perform(observed.job, reads, datetime.now(UTC))
+        stale = False
+        brought = await actor.perform(observed.job, reads, datetime.now(UTC))
+    finally:
+        await client.close()
+    assert isinstance(brought, Reading)
+    assert isinstance(brought.report, Report)
 
 
 async def _made(life: Life, count: int) -> bool:

@@ -13,6 +13,7 @@ from profiler.made_up import Device
 from profiler.test_corpus import CASES, QUICK
 
 MULTIPLES = 512.0, 1024.0
+UNHURRIED = QUICK | {"estimate_seconds": 120.0}
 ROUNDED = 64 * 512
 """Bytes by which an allocator's rounding may change what some dozen tensors take."""
 CANNOT = {
@@ -30,7 +31,7 @@ CANNOT = {
 @newest_only
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.script)
 def test_a_script_of_any_kind_is_estimated_or_loses_nothing(case, zygote):
-    run = zygote.run(case.script, settings=QUICK | {"memory_steps": 1, "estimate": MULTIPLES}, imports=case.imports)
+    run = zygote.run(case.script, settings=UNHURRIED | {"memory_steps": 1, "estimate": MULTIPLES}, imports=case.imports)
 
     assert (run.result["ended"], run.result["error"]) == ("stopped", None), run.output
     assert "memory" in run.modes
@@ -48,7 +49,7 @@ def test_a_script_of_any_kind_is_estimated_or_loses_nothing(case, zygote):
 
 
 def test_where_a_storage_s_end_cannot_be_seen_nothing_is_estimated(zygote):
-    run = zygote.run("plain.py", settings=QUICK | {"estimate": (2.0,)})
+    run = zygote.run("plain.py", settings=UNHURRIED | {"estimate": (2.0,)})
 
     assert run.result["ended"] == "stopped"
     assert bool(run.result["estimates"]) == (tuple(map(int, zygote.torch.split(".")[:2])) >= (2, 1))
@@ -56,7 +57,7 @@ def test_where_a_storage_s_end_cannot_be_seen_nothing_is_estimated(zygote):
 
 @newest_only
 def test_the_estimate_grows_as_torch_s_own_tracker_says(zygote):
-    run = zygote.run("tracked.py", "16", settings=QUICK | {"estimate": (8.0, 32.0)})
+    run = zygote.run("tracked.py", "16", settings=UNHURRIED | {"estimate": (8.0, 32.0)})
     tracked = zygote.run("tracked.py", "truth", "128", "512").output.split()
 
     once, eight, thirty_two = (each["forwardBackwardBytes"] for each in run.result["estimates"])
@@ -87,10 +88,10 @@ class Pretence:
 
 @pytest.fixture
 def pretending(made):
-    def pretending(iterate=None, multiples=(2.0, 16.0)):
+    def pretending(iterate=None, seconds=120.0):
         device = Device()
         device.pretence = Pretence(device)
-        script, result = made(device, estimate=multiples)
+        script, result = made(device, estimate=(2.0, 16.0), estimate_seconds=seconds)
         plain = script.iterate
         script.iterate = lambda batch: (
             iterate(script, plain, batch) if iterate and batch == "pretended" else plain(batch)
@@ -143,6 +144,13 @@ def test_a_script_that_never_steps_on_them_is_ended_all_the_same(pretending):
     assert (result()["ended"], result()["estimates"]) == ("stopped", [])
 
 
+def test_one_that_takes_longer_than_it_may_is_ended_with_what_is_known(pretending):
+    script, result = pretending(seconds=0.0)
+    train(script)
+
+    assert (result()["ended"], result()["estimates"]) == ("stopped", [])
+
+
 def test_nothing_is_written_meanwhile_and_what_is_said_goes_nowhere(pretending, capfd, tmp_path_factory):
     folder = tmp_path_factory.mktemp("the user's")
     checkpoint, lock = folder / "checkpoint", folder / "lock"
@@ -183,7 +191,7 @@ def test_a_checkpoint_of_tensors_without_data_does_not_take_a_real_one_s_place(z
     assert checkpoint.stat().st_size > 1000, plain.output
     checkpoint.write_text("weights of another day")
 
-    run = zygote.run("saves_best.py", str(checkpoint), way, settings=QUICK | {"estimate": (2.0,)})
+    run = zygote.run("saves_best.py", str(checkpoint), way, settings=UNHURRIED | {"estimate": (2.0,)})
 
     assert (run.result["ended"], len(run.result["estimates"])) == ("stopped", 2), run.output
     assert checkpoint.read_text() == "weights of another day"
@@ -201,7 +209,7 @@ def test_where_it_cannot_even_begin_the_script_goes_on_to_its_usual_end(pretendi
 
 def test_each_loader_s_batches_grow_from_their_own_size(tmp_path):
     pretence = Pretence(Device())
-    estimate = Estimate(lambda: pretence, (3.0,), str(tmp_path))
+    estimate = Estimate(lambda: pretence, (3.0,), 120.0, str(tmp_path))
     estimate.done = EACH
     for outline in (("labelled", 4), ("unlabelled", 28)):
         estimate.batch(outline)

@@ -153,6 +153,7 @@ class Actor:
         try:
             if action.pod:
                 raw = await self._client.get(PODS, job.namespace, action.pod)
+                self._not_from_the_past(job, raw)
                 source = raw["metadata"]["uid"]
                 report, digest = await self._of_pod(raw)
             else:
@@ -160,6 +161,12 @@ class Actor:
         except (ReportError, NotFound, Rejected) as error:
             return Reading(source, ReportProblem(error.message, now))
         return Reading(source, report, digest)
+
+    def _not_from_the_past(self, job: Job, pod: Object) -> None:
+        """Transient where the answer is older than what is known: a pod that has ended would seem to have said nothing."""
+        name, version = pod["metadata"]["name"], int(pod["metadata"]["resourceVersion"])
+        if version < (known := self._cache.pods.version(Key(job.namespace, job.name), name)):
+            raise Transient(f"pod {name} was answered as of {version}, and is at {known} already")
 
     async def _progress(self, job: Job, action: ReadProgress, now: datetime) -> Progress:
         """Nothing said, where that cannot be read: it is a help, and must not keep the job from going on."""
