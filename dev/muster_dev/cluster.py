@@ -52,7 +52,7 @@ class Cluster:
         flags = ["--kubeconfig", str(self.kubeconfig), "--kube-context", self.context]
         return [str(tools.path(program)), *(flags if program == "helm" else self.flags), *map(str, args)]
 
-    def kubectl(self, *args: str | Path, stdin: str | None = None, timeout_s: float = 300) -> str:
+    def kubectl(self, *args: str | Path, stdin: str | None = None, timeout_s: float = 600) -> str:
         """Run kubectl and return its stdout. Raises CommandError with its stderr."""
         return _run(self.command("kubectl", *args), stdin, timeout_s)
 

@@ -19,7 +19,7 @@ START = "import os; from muster.operator import run_operator; from muster.settin
 START += "run_operator(Settings.from_environment(os.environ))"
 
 
-def eventually(what: str, found: Callable[[], Any], seconds: float = 60) -> Any:
+def eventually(what: str, found: Callable[[], Any], seconds: float = 300) -> Any:
     """Polls until something is found."""
     end = time.monotonic() + seconds
     while not (seen := found()):

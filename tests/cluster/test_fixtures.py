@@ -194,14 +194,14 @@ with local_control_plane() as plane:
 class TestControlPlane:
     def test_pods_run_on_simulated_nodes(self, control_plane: LocalControlPlane, namespace: str) -> None:
         control_plane.apply(gpu_pod("one", 8), namespace=namespace)
-        control_plane.kubectl("wait", "--for=condition=Ready", "pod/one", "-n", namespace, "--timeout=60s")
+        control_plane.kubectl("wait", "--for=condition=Ready", "pod/one", "-n", namespace, "--timeout=180s")
         assert control_plane.get("pod", "one", namespace=namespace)["spec"]["nodeName"].startswith("simulated-")
 
     def test_a_pod_that_no_node_has_the_gpus_for_stays_pending(
         self, control_plane: LocalControlPlane, namespace: str
     ) -> None:
         control_plane.apply(gpu_pod("greedy", 9), namespace=namespace)
-        control_plane.kubectl("wait", UNSCHEDULABLE, "pod/greedy", "-n", namespace, "--timeout=60s")
+        control_plane.kubectl("wait", UNSCHEDULABLE, "pod/greedy", "-n", namespace, "--timeout=180s")
         assert "Insufficient nvidia.com/gpu" in scheduling_message(control_plane, "greedy", namespace)
 
     @pytest.mark.parametrize(("exit_code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
@@ -212,7 +212,7 @@ class TestControlPlane:
         pod["metadata"]["annotations"] = {"simulate.muster.dev/exit-code": exit_code}
         control_plane.apply(pod, namespace=namespace)
         reached = "--for=jsonpath={.status.phase}=" + phase
-        control_plane.kubectl("wait", reached, "pod/ending", "-n", namespace, "--timeout=60s")
+        control_plane.kubectl("wait", reached, "pod/ending", "-n", namespace, "--timeout=180s")
         status = control_plane.get("pod", "ending", namespace=namespace)["status"]
         assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == int(exit_code)
 
@@ -226,23 +226,23 @@ class TestControlPlane:
         }
         control_plane.apply(owned, namespace=namespace)
         control_plane.kubectl("delete", "configmap", "owner", "-n", namespace)
-        control_plane.kubectl("wait", "--for=delete", "configmap/owned", "-n", namespace, "--timeout=90s")
+        control_plane.kubectl("wait", "--for=delete", "configmap/owned", "-n", namespace, "--timeout=180s")
 
 
 class TestKind:
     def test_a_control_plane_and_two_workers_are_ready(self, kind_cluster: Cluster) -> None:
-        kind_cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
+        kind_cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")
         nodes = kind_cluster.get("nodes")["items"]
         leaders = [node for node in nodes if "node-role.kubernetes.io/control-plane" in node["metadata"]["labels"]]
         assert (len(leaders), len(nodes)) == (1, 3)
 
     def test_a_pod_runs_where_its_gpus_are(self, kind_cluster: Cluster, namespace: str) -> None:
         kind_cluster.apply(gpu_pod("two", 2), namespace=namespace)
-        kind_cluster.kubectl("wait", "--for=condition=Ready", "pod/two", "-n", namespace, "--timeout=90s")
+        kind_cluster.kubectl("wait", "--for=condition=Ready", "pod/two", "-n", namespace, "--timeout=180s")
 
     def test_a_pod_that_no_node_has_the_gpus_for_stays_pending(self, kind_cluster: Cluster, namespace: str) -> None:
         kind_cluster.apply(gpu_pod("greedy", 8), namespace=namespace)
-        kind_cluster.kubectl("wait", UNSCHEDULABLE, "pod/greedy", "-n", namespace, "--timeout=60s")
+        kind_cluster.kubectl("wait", UNSCHEDULABLE, "pod/greedy", "-n", namespace, "--timeout=180s")
         assert "Insufficient nvidia.com/gpu" in scheduling_message(kind_cluster, "greedy", namespace)
 
     def test_pods_on_both_workers_find_each_other_by_name(self, kind_cluster: Cluster, namespace: str) -> None:
@@ -258,7 +258,7 @@ class TestKind:
             pod["metadata"]["labels"] = {"app": "peers"}
             pod["spec"] |= {"hostname": f"peer-{index}", "subdomain": "peers", "topologySpreadConstraints": [APART]}
             kind_cluster.apply(pod, namespace=namespace)
-        kind_cluster.kubectl("wait", "--for=condition=Ready", "pod", "--all", "-n", namespace, "--timeout=90s")
+        kind_cluster.kubectl("wait", "--for=condition=Ready", "pod", "--all", "-n", namespace, "--timeout=180s")
         assert len({pod["spec"]["nodeName"] for pod in kind_cluster.get("pods", namespace=namespace)["items"]}) == 2
         script = f"""
 import time, urllib.request

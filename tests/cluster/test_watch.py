@@ -20,7 +20,7 @@ async def test_news_come_on_the_thread_of_the_event_loop(api_server, namespace):
     client = await Client.connect(TokenBucket(1, 1), str(api_server.kubeconfig), api_server.context)
     watch = asyncio.create_task(Watch(client, cache, lambda: None).run((namespace,), ()))
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not told:  # noqa: ASYNC110 - news from another thread would wake nobody
                 await asyncio.sleep(0.05)
     finally:

@@ -24,7 +24,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def muster(folder: Path, *arguments: str | Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def muster(folder: Path, *arguments: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*MUSTER, *map(str, arguments)], cwd=folder, env=environment(), capture_output=True, text=True, timeout=timeout
     )
@@ -200,7 +200,7 @@ def test_an_interrupt_ends_every_process_and_what_they_started(tmp_path: Path, n
             break
     assert len(alive("86397")) >= 5
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 130, output
     assert alive("86397") == []
 

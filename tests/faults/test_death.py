@@ -61,7 +61,7 @@ async def _live_and_die(lives: Lives, death: Death, gate: asyncio.Semaphore) -> 
         life.tasks.append(asyncio.create_task(life.operator.keep_alive()))
         await life.create(training_job("job"))
         try:
-            status = await life.until_over(seconds=120)
+            status = await life.until_over()
             death.outcome, death.restarts = "Complete", status["restarts"]
         except pytest.fail.Exception as error:
             death.outcome = str(error)

@@ -111,7 +111,7 @@ async def test_a_job_with_a_restart_ends_the_same_when(fault, lives: Lives):
     FAULTS[fault]()(life)
     life.tasks.append(asyncio.create_task(life.operator.keep_alive()))
     await life.create(training_job("job"))
-    status = await life.until_over(seconds=120)
+    status = await life.until_over()
     assert status["restarts"] == 1
     assert life.pods_created() == PODS
 
@@ -126,7 +126,7 @@ async def test_a_server_that_goes_away_for_a_while_is_waited_for(lives: Lives):
         life.proxy.cut_watches()
         await asyncio.sleep(5)
         life.proxy.away = False
-    status = await life.until_over(seconds=120)
+    status = await life.until_over()
     assert status["restarts"] == 1
     assert life.pods_created() == PODS
 
@@ -152,9 +152,9 @@ async def test_what_vanished_while_a_watch_was_deaf_is_found_out(lives: Lives):
     life.proxy.cut_watches()
     await life.delete_pod("job-worker-1")
     deaf = False
-    await life.eventually("the lost worker is noticed", lambda: _attempt(life, 2), seconds=30)
+    await life.eventually("the lost worker is noticed", lambda: _attempt(life, 2))
     life.proxy.before = life.proxy.after
-    status = await life.until("PodsReady", seconds=90)
+    status = await life.until("PodsReady")
     assert (status["restarts"], status["disruptions"]) == (0, 1)
     assert len(life.pods_created()) == len(set(life.pods_created()))
 
@@ -181,7 +181,7 @@ async def test_an_operator_that_starts_from_an_old_answer_makes_nothing_twice(li
         await life.eventually(f"{pods} pods are made", lambda n=pods: _made(life, n))
         stale_until = loop.time() + 3
         life.operator.kill()
-    status = await life.until_over(seconds=120)
+    status = await life.until_over()
     assert status["restarts"] == 1
     assert life.pods_created() == PODS
 

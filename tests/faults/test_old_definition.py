@@ -54,7 +54,7 @@ async def test_a_status_that_an_old_definition_cannot_hold_is_told_and_holds_up_
         await life.until("Suspended", "other")
 
         await asyncio.to_thread(own_api_server.apply, crd.generate())
-        await life.until_over("job", seconds=180)
+        await life.until_over("job")
         assert (await ready()) == (200, "ok\n")
     finally:
         await lives.end()

@@ -18,6 +18,8 @@ from support.operators import OperatorProcess
 from support.proxy import Proxy
 
 WORKERS, SERVERS = 3, 2
+PATIENCE_SECONDS = 300
+"""A wait is over as soon as what it waits for holds; on a busy machine that takes long."""
 
 
 def training_job(name: str, **spec: Any) -> dict[str, Any]:
@@ -76,36 +78,43 @@ class Life:
             return False
         return any(each["type"] == condition and each["status"] == "True" for each in status.get("conditions") or [])
 
-    async def until(self, condition: str = "Complete", name: str = "job", seconds: float = 60) -> dict[str, Any]:
+    async def until(self, condition: str = "Complete", name: str = "job") -> dict[str, Any]:
         """The status, once the condition is true."""
 
         async def holds() -> bool:
             return await self.is_true(condition, name)
 
-        await self.eventually(f"{name} is {condition}", holds, seconds)
+        await self.eventually(f"{name} is {condition}", holds)
         return (await self.job(name))["status"]
 
-    async def until_over(self, name: str = "job", seconds: float = 60) -> dict[str, Any]:
+    async def until_over(self, name: str = "job") -> dict[str, Any]:
         """The status, once the job is Complete and its service and running pods are gone."""
-        status = await self.until("Complete", name, seconds)
+        status = await self.until("Complete", name)
 
         async def holds() -> bool:
             pods = await self.objects(PODS)
             alive = [pod for pod in pods if pod["status"].get("phase") in ("Pending", "Running")]
             return not alive and not await self.objects(SERVICES)
 
-        await self.eventually("servers and service are gone", holds, seconds)
+        await self.eventually("servers and service are gone", holds)
         return status
 
-    async def eventually(self, what: str, holds: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+    async def eventually(self, what: str, holds: Callable[[], Awaitable[bool]]) -> None:
         """Wait until it holds. What the operator said is in the error if that takes too long."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE_SECONDS
         while not await holds():
             if time.monotonic() > end:
                 jobs = [job.get("status") for job in await self.objects(JOBS)]
                 said = self.log.read_text()[-6000:] if self.log.exists() else ""
-                pytest.fail(f"not within {seconds} s: {what}: {json.dumps(jobs)[:3000]}\n{said}")
+                pytest.fail(f"not within {PATIENCE_SECONDS} s: {what}: {json.dumps(jobs)[:3000]}\n{said}")
             await asyncio.sleep(0.05)
+
+    async def quiet(self) -> None:
+        """Wait until the operator has written nothing for two seconds."""
+        writes = -1
+        while writes != len(self.proxy.writes):
+            writes = len(self.proxy.writes)
+            await asyncio.sleep(2)
 
     async def objects(self, resource: Resource) -> list[dict[str, Any]]:
         """All objects of a kind in the namespace."""

@@ -163,7 +163,7 @@ class Actor:
         return Reading(source, report, digest)
 
     def _not_from_the_past(self, job: Job, pod: Object) -> None:
-        """Transient where the answer is older than what is known: a pod that has ended would seem to have said nothing."""
+        """Transient where the answer is older than what is known: one from before its end has no last message."""
         name, version = pod["metadata"]["name"], int(pod["metadata"]["resourceVersion"])
         if version < (known := self._cache.pods.version(Key(job.namespace, job.name), name)):
             raise Transient(f"pod {name} was answered as of {version}, and is at {known} already")

@@ -37,8 +37,8 @@ def test_the_parameter_server_example_is_profiled_sized_and_trained(cluster: Nam
     manifest = example("pytorch-parameter-server")
     name = manifest["metadata"]["name"]
     cluster.apply(manifest)
-    cluster.wait_for(name, "Profiled", 180)
-    cluster.wait_for(name, "Complete", 300)
+    cluster.wait_for(name, "Profiled")
+    cluster.wait_for(name, "Complete")
     plan = cluster.status(name)["plan"]
     workers, servers = plan["workers"]["value"], plan["servers"]["value"]
     assert workers >= 2
@@ -47,14 +47,14 @@ def test_the_parameter_server_example_is_profiled_sized_and_trained(cluster: Nam
     assert len(created(cluster, name, "server")) == servers
     seen = losses(cluster.kubectl("logs", f"{name}-worker-0"))
     assert seen[-1] < seen[0] / 2, "the loss does not fall"
-    cluster.eventually("no server runs on", lambda: not running(cluster, name, "server"), 30)
+    cluster.eventually("no server runs on", lambda: not running(cluster, name, "server"))
 
 
 def test_the_all_reduce_example_is_profiled_sized_and_trained(cluster: Namespace) -> None:
     manifest = example("pytorch-ddp")
     name = manifest["metadata"]["name"]
     cluster.apply(manifest)
-    cluster.wait_for(name, "Complete", 300)
+    cluster.wait_for(name, "Complete")
     status = cluster.status(name)
     assert status["plan"]["servers"]["value"] == 0
     assert len(created(cluster, name, "worker")) == status["plan"]["workers"]["value"] >= 2

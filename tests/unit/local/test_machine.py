@@ -55,7 +55,7 @@ def machine(tmp_path: Path, heard: Heard) -> Iterator[Machine]:
 
 def pods(machine: Machine, until: Callable[[dict[str, Pod]], bool]) -> dict[str, Pod]:
     """The machine's pods by name, once `until` holds of them."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not until(found := {pod.name: pod for pod in machine.observe(JOB).pods}):
         assert time.monotonic() < end, found
         machine.wait(0.05)
