@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from muster_profiler.frameworks import Framework, Source
+from muster_profiler.frameworks import Framework, Kept, Source
 
 MOST_BATCHES = 8
 MOST_BYTES = 128 << 20
@@ -16,7 +16,7 @@ class Repeats:
 
     def __init__(self, framework: Framework) -> None:
         self.framework = framework
-        self.kept: dict[int, list[Any]] = {}
+        self.kept: dict[int, list[Kept]] = {}
         self.bytes = 0
         self.turn = 0
         self.samples: int | None = None
@@ -38,19 +38,19 @@ class Repeats:
             return
         with contextlib.suppress(Exception):
             kept = self.framework.keep(batch)
-            self.bytes += self.framework.size(kept)
+            self.bytes += kept.bytes
             batches.append(kept)
-            samples = self.framework.samples(kept)
+            samples = kept.samples
             self.samples = self.samples or samples
             if samples and source.key not in self.outlines:
-                self.outlines[source.key] = self.framework.outline(kept), samples
+                self.outlines[source.key] = kept.outline(), samples
 
     def pass_samples(self) -> int | None:
         """The most samples that a batch can have: those of a pass over the largest data set."""
         known = [samples for samples in self.passes.values() if samples is not None]
         return max(known) if known and len(known) == len(self.passes) else None
 
-    def of(self, source: Source) -> list[Any]:
+    def of(self, source: Source) -> list[Kept]:
         """What was kept of a loader; empty if nothing was."""
         return self.kept.get(source.key, [])
 
@@ -59,13 +59,13 @@ class Repeats:
         batches = self.kept[source.key]
         self.turn += 1
         source.repeated += 1
-        return self.framework.again(batches[self.turn % len(batches)], resident)
+        return batches[self.turn % len(batches)].again(resident)
 
     def put_on_device(self) -> bool:
         """All of them, so that copying one is not timed when its turn comes. False if they do not fit."""
         try:
             for kept in (each for batches in self.kept.values() for each in batches):
-                self.framework.again(kept, True)
+                kept.again(True)
         except Exception:  # noqa: BLE001  all but the copy's time is known by then
             return False
         return True

@@ -13,7 +13,7 @@ class Device:
     def __init__(self, *, has_memory_of_its_own=False, rank=0, world=1):
         self.now, self.copies, self.own_memory, self._rank, self._world = 0, 0, has_memory_of_its_own, rank, world
         self.used, self.kept, self.on_device, self.first_copy = 0, 0, set(), 0
-        self.pretence = None
+        self.pretence, self.has_room = None, True
         self.facts = {"retries": 0, "reservedPeakBytes": 900}
 
     def rank(self):
@@ -36,25 +36,10 @@ class Device:
 
     def keep(self, _batch):
         self.kept += 1
-        return self.kept
-
-    def size(self, _kept):
-        return 8
-
-    def samples(self, _kept):
-        return 4
-
-    def outline(self, kept):
-        return f"outline of {kept}"
+        return Kept(self, self.kept)
 
     def pretend(self):
         return self.pretence
-
-    def again(self, kept, resident):
-        if resident and kept not in self.on_device:
-            self.on_device.add(kept)
-            self.now += self.first_copy
-        return "resident" if resident else "frozen"
 
     def resident_differs(self):
         return self.own_memory
@@ -87,6 +72,26 @@ class Device:
 
     def warnings(self):
         return []
+
+
+class Kept:
+    """One of its batches, by its number."""
+
+    bytes, samples = 8, 4
+
+    def __init__(self, device, number):
+        self.device, self.number = device, number
+
+    def outline(self):
+        return f"outline of {self.number}"
+
+    def again(self, resident):
+        if resident and not self.device.has_room:
+            raise RuntimeError("CUDA out of memory")
+        if resident and self.number not in self.device.on_device:
+            self.device.on_device.add(self.number)
+            self.device.now += self.device.first_copy
+        return "resident" if resident else "frozen"
 
 
 class Source:

@@ -47,6 +47,23 @@ class Events(Protocol):
     def backward(self) -> None: ...
 
 
+class Kept(Protocol):
+    """A batch that the script got, as it was then."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def samples(self) -> int | None:
+        """The leading dimension of its first tensor."""
+
+    def outline(self) -> Any:
+        """What it is made of, without its data."""
+
+    def again(self, resident: bool) -> Any:
+        """The batch, whatever the script did to it since; `resident`: already on the device."""
+
+
 class Pretence(Protocol):
     """While it lasts, the script computes on tensors that have sizes and no data, and changes nothing that is real."""
 
@@ -92,20 +109,8 @@ class Framework(Protocol):
     def host_seconds(self, begin: Any, end: Any) -> float:
         """Between two marks on the host's timeline, without waiting."""
 
-    def keep(self, batch: Any) -> Any:
-        """A copy of a batch to hand out again later."""
-
-    def size(self, kept: Any) -> int:
-        """Bytes that a kept batch holds."""
-
-    def samples(self, kept: Any) -> int | None:
-        """The leading dimension of the batch's first tensor."""
-
-    def outline(self, kept: Any) -> Any:
-        """What a kept batch is made of, without its data."""
-
-    def again(self, kept: Any, resident: bool) -> Any:
-        """The batch as it was when kept, whatever the script did to it since; `resident`: already on the device."""
+    def keep(self, batch: Any) -> Kept:
+        """A copy of a batch to hand out again later. Raises if it is of a kind that cannot be copied."""
 
     def resident_differs(self) -> bool:
         """Whether the device has its own memory, so that copying batches to it takes time."""

@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import dataclasses
 import time
 import weakref
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import torch
 import torch.utils.data
 from torch.utils.data import dataloader
 
 from muster_profiler import host
-from muster_profiler.frameworks import Events, Pretence, torch_parameters
+from muster_profiler.frameworks import Events, Pretence, torch_batches, torch_parameters
 
 
 def create() -> Torch:
@@ -45,24 +43,6 @@ class _Source:
     def position(self) -> int:
         iterator = self.iterator()
         return self.repeated + (iterator._num_yielded if iterator is not None else 0)
-
-
-@dataclasses.dataclass
-class _Kept:
-    """A batch as it was: `shape` is a deep copy that holds `tensors`; `live` are those the script gets, per place."""
-
-    shape: Any
-    tensors: list[Any]
-    live: dict[bool, list[Any]]
-    versions: dict[bool, list[int]]
-
-
-@dataclasses.dataclass
-class _Outline:
-    """A deep copy of a batch whose tensors have no data; each of them with its device, and whether it has gradients."""
-
-    shape: Any
-    tensors: list[tuple[Any, Any, bool]]
 
 
 class Torch:
@@ -184,35 +164,8 @@ class Torch:
 
     # ---- batches
 
-    def keep(self, batch: Any) -> Any:
-        memo: dict[int, Any] = {}
-        tensors = []
-        for tensor in _tensors(batch):
-            if id(tensor) not in memo:
-                memo[id(tensor)] = _clone(tensor)
-                tensors.append(memo[id(tensor)])
-        return _Kept(copy.deepcopy(batch, memo), tensors, {}, {})
-
-    def size(self, kept: _Kept) -> int:
-        return sum(tensor.numel() * tensor.element_size() for tensor in kept.tensors)
-
-    def samples(self, kept: _Kept) -> int | None:
-        return next((int(tensor.shape[0]) for tensor in kept.tensors if tensor.dim()), None)
-
-    def outline(self, kept: _Kept) -> _Outline:
-        memo = {id(tensor): tensor.detach().to("meta") for tensor in kept.tensors}
-        places = [(memo[id(tensor)], tensor.device, tensor.requires_grad) for tensor in kept.tensors]
-        return _Outline(copy.deepcopy(kept.shape, dict(memo)), places)
-
-    def again(self, kept: _Kept, resident: bool) -> Any:
-        live = kept.live.setdefault(resident, [None] * len(kept.tensors))
-        versions = kept.versions.setdefault(resident, [0] * len(kept.tensors))
-        for index, tensor in enumerate(kept.tensors):
-            current = live[index]
-            if current is None or current._version != versions[index] or current.requires_grad != tensor.requires_grad:
-                live[index] = tensor.to(self.training_device) if resident else _clone(tensor)
-                versions[index] = live[index]._version
-        return copy.deepcopy(kept.shape, {id(tensor): fresh for tensor, fresh in zip(kept.tensors, live)})
+    def keep(self, batch: Any) -> torch_batches.Kept:
+        return torch_batches.Kept(batch, lambda: self.training_device)
 
     def resident_differs(self) -> bool:
         return self.training_device is not None and self.training_device.type == "cuda"
@@ -323,26 +276,6 @@ def _timed(collate: Callable[[Any], Any], tell: Callable[[int], None]) -> Callab
 
 def _channels_last(tensor: Any) -> Any:
     return tensor.contiguous(memory_format=torch.channels_last)
-
-
-def _clone(tensor: Any) -> Any:
-    clone = tensor.detach().clone().requires_grad_(tensor.requires_grad)
-    return clone.pin_memory() if tensor.device.type == "cpu" and tensor.is_pinned() else clone
-
-
-def _tensors(batch: Any, depth: int = 0) -> Iterator[Any]:
-    """The tensors of a batch, as deep as batches go: containers and plain objects."""
-    if isinstance(batch, torch.Tensor):
-        yield batch
-    elif depth < 6:
-        if isinstance(batch, dict):
-            parts: Any = batch.values()
-        elif isinstance(batch, (list, tuple)):
-            parts = batch
-        else:
-            parts = vars(batch).values() if hasattr(batch, "__dict__") and not isinstance(batch, type) else ()
-        for part in parts:
-            yield from _tensors(part, depth + 1)
 
 
 def _wrap_steps(begin: Callable[[Any, Any, Any], None], end: Callable[[Any, Any, Any], None]) -> None:
