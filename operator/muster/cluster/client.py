@@ -5,16 +5,23 @@ write is seen again in the next reconcile, which looks before it acts.
 """
 
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, cast
 from urllib.request import getproxies
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config import (
+    KUBE_CONFIG_DEFAULT_LOCATION,
+    ConfigException,
+    load_incluster_config,
+    load_kube_config,
+)
 from kubernetes.utils import parse_quantity
 
 from muster import metrics
@@ -112,12 +119,14 @@ class Client:
                 pass
             else:
                 return cls(configuration, bucket, in_cluster=True)
+        paths = kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION
+        if not _any_file(paths):
+            text = f"there is no kubeconfig {paths}: name one by --kubeconfig or KUBECONFIG"
+            raise ApiError(f"no way to a cluster: {text}")
         try:
             loader = await load_kube_config(kubeconfig, context, configuration, persist_config=False)
         except (ConfigException, OSError) as error:
-            raise ApiError(
-                f"no way to a cluster: neither a service account nor a usable kubeconfig: {error}"
-            ) from error
+            raise ApiError(f"no way to a cluster: the kubeconfig {paths} cannot be used: {error}") from error
         client = cls(configuration, bucket)
         client.namespace = loader.current_context["context"].get("namespace") or client.namespace
         return client
@@ -292,3 +301,7 @@ def _status(data: bytes) -> Object:
     except ValueError:  # a proxy or load balancer answered, not the API server
         return {}
     return body if isinstance(body, dict) else {}
+
+
+def _any_file(paths: str) -> bool:
+    return any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep))

@@ -208,7 +208,8 @@ def test_a_report_that_is_none_is_refused_by_name(muster: Muster, tmp_path: Path
 def test_a_command_of_the_cluster_without_one_says_so(muster: Muster, tmp_path: Path) -> None:
     done = muster("status", "job", "--kubeconfig", tmp_path / "none")
     assert done.code == 1
-    assert "no way to a cluster" in done.stderr
+    assert f"no way to a cluster: there is no kubeconfig {tmp_path / 'none'}" in done.stderr
+    assert "--kubeconfig" in done.stderr
 
 
 def test_the_operator_names_a_setting_that_is_wrong(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
