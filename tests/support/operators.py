@@ -53,7 +53,7 @@ class OperatorProcess:
             with contextlib.suppress(ProcessLookupError):  # it has ended since
                 os.kill(self.pid, which)
 
-    async def stop(self, seconds: float = 15) -> int:
+    async def stop(self, seconds: float = 120) -> int:
         """As the kubelet does; returns the exit code."""
         if self._process is None:
             return 0
