@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from muster.api.bandwidth import bytes_per_second
-from muster.api.job import Goal, TrainingJobSpec
+from muster.api.job import Goal, Scaling, TrainingJobSpec
 from muster.api.status import Choice, Plan, ProfilePoint, ProfileStatus, TrainingJobStatus
 from muster.sizing import text
 
@@ -12,13 +12,13 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
     """Of a job that has a profile and a plan; fewer where it has not."""
     profile, plan = status.profile, status.plan
     if profile is not None:
-        yield from _profile(profile, plan)
+        yield from _profile(profile, plan, spec)
     if plan is None:
         return
     yield _choice(
         "mini-batch of {} samples a GPU", plan.mini_batch, "the most samples a second of those that fit in memory"
     )
-    yield _choice("{} workers", plan.workers, f"Lemma 1, efficiency = (1 + R) / (1 + G R), for {_goal(spec.goal)}")
+    yield _choice("{} workers", plan.workers, f"{_lemma_1(spec.scaling)}, for {_goal(spec.goal)}")
     if spec.server is not None:
         yield _choice(
             "{} parameter servers", plan.servers, f"Lemma 2, servers >= 2 S_p N_w / (B T_C){_links(spec, profile)}"
@@ -28,7 +28,7 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
     predicted = plan.predicted
     yield (
         f"Predicted: {text.seconds(predicted.iteration_time_microseconds / 1e6)} an iteration, "
-        f"{predicted.samples_per_second:,} samples a second, {predicted.speedup} times as fast as one GPU, "
+        f"{predicted.samples_per_second:,} samples a second, {_times(predicted.speedup)} as fast as one GPU, "
         f"{predicted.efficiency_percent} % of linear."
     )
     if plan.bottleneck is not None:
@@ -40,8 +40,18 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
         yield f"Warning: {sentence(warning.message)}"
 
 
-def _profile(profile: ProfileStatus, plan: Plan | None) -> Iterator[str]:
-    point = _point(profile, plan)
+def _lemma_1(scaling: Scaling) -> str:
+    if scaling == Scaling.WEAK:
+        return "Lemma 1 for workers that load their own data (Weak): only an exchange that nothing hides costs speed"
+    return "Lemma 1, efficiency = (1 + R) / (1 + G R)"
+
+
+def _times(speedup: str) -> str:
+    return "just" if speedup == "1" else f"{speedup} times"
+
+
+def _profile(profile: ProfileStatus, plan: Plan | None, spec: TrainingJobSpec) -> Iterator[str]:
+    point = _point(profile, plan, spec)
     if point is None or point.compute_time_microseconds is None:
         return
     compute, overhead = point.compute_time_microseconds, point.overhead_time_microseconds or 0
@@ -53,12 +63,15 @@ def _profile(profile: ProfileStatus, plan: Plan | None) -> Iterator[str]:
     )
 
 
-def _point(profile: ProfileStatus, plan: Plan | None) -> ProfilePoint | None:
-    """The measured mini-batch that the plan rests on: its own, or the nearest above it."""
+def _point(profile: ProfileStatus, plan: Plan | None, spec: TrainingJobSpec) -> ProfilePoint | None:
+    """The measured mini-batch that the plan rests on: on one GPU, that is what all of them share out."""
     timed = sorted((p for p in profile.points if p.fits and p.compute_time_microseconds), key=lambda p: p.mini_batch)
     if plan is None or not timed:
         return timed[-1] if timed else None
-    return next((point for point in timed if point.mini_batch >= plan.mini_batch.value), timed[-1])
+    shared = spec.scaling == Scaling.STRONG and plan.mini_batch.limited_by not in ("User", "Script")
+    gpus = plan.workers.value * max(1, spec.worker.template.gpus)
+    wanted = plan.mini_batch.value * (gpus if shared else 1)
+    return min(timed, key=lambda point: abs(point.mini_batch - wanted))
 
 
 def _choice(what: str, choice: Choice, rule: str) -> str:

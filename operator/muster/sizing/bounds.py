@@ -25,6 +25,8 @@ def inventory_cap(limits: Limits, inventory: Inventory | None) -> Cap | None:
     message = f"the cluster has {inventory.gpus}"
     if inventory.gpu_quota is not None and inventory.gpu_quota // each < workers:
         workers, message = inventory.gpu_quota // each, f"the namespace's quota leaves {inventory.gpu_quota}"
+    elif not workers and inventory.gpus:
+        message += f", but no node has {each}"
     elif workers * each < inventory.gpus:
         message += f", which hold {text.count(workers, 'worker')} of {each} on one node each"
     return Cap(workers, "Inventory", message)

@@ -8,6 +8,7 @@ from muster.sizing.bounds import fewest_nodes
 from muster.sizing.iteration import Exchange, Law
 from muster.sizing.minibatch import Candidate
 from muster.sizing.problem import Decision, Problem
+from muster.sizing.request import Limits
 from muster.sizing.topology import ring_seconds
 
 MOST = 16
@@ -53,7 +54,14 @@ def _of_counts(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
 
 
 def _of_nodes(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
-    workers = decision.state.workers
+    workers, limits = decision.state.workers, problem.limits
+    known = len(problem.inventory.nodes) if problem.inventory else workers
+    if not limits.uses_gpus and limits.workers is None and workers > known and limits.max_workers == Limits.max_workers:
+        yield _warn(
+            "RoomUnknown",
+            f"{workers} workers that ask for no GPU come on {text.count(known, 'node')}: whether those have the"
+            " processors and the memory is not counted. Set worker.maxReplicas.",
+        )
     nodes = fewest_nodes(problem.limits, problem.inventory, workers)
     if nodes is not None and nodes > 1 and decision.model.exchange is Exchange.UNKNOWN:
         yield _warn(
@@ -117,6 +125,13 @@ def _of_batch(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
             "BeyondMeasuredRange",
             f"A mini-batch of {state.minibatch} is {side} that was profiled: its time is an extrapolation.",
         )
+    device = problem.report.device
+    if limits.uses_gpus and device.kind == "cpu":
+        yield _warn(
+            "ProfiledOnCpu",
+            f"The workers ask for GPUs, and the profile is of a CPU ({device.name}): no time in it is theirs. Profile"
+            " on such a GPU.",
+        )
     if candidate.point is not None and candidate.point.overhead_time is None:
         yield _warn(
             "OverheadNotMeasured",
@@ -126,7 +141,7 @@ def _of_batch(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
     if candidate.point is not None and not candidate.point.steady:
         yield _warn(
             "NotSteady",
-            f"The iterations at mini-batch {candidate.minibatch} never became steady: the plan is as uncertain.",
+            f"The iterations at mini-batch {candidate.minibatch} never became steady: so the plan is uncertain.",
         )
 
 

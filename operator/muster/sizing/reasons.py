@@ -56,8 +56,8 @@ def _why_candidate(problem: Problem, model: Model) -> tuple[str, str]:
         return larger[0].reason, larger[0].message + _largest(problem)
     if slower:
         return "Throughput", (
-            f"{_rate(chosen.minibatch, chosen.samples_per_second)} on one GPU, where"
-            f" {_rate(slower[0].minibatch, slower[0].samples_per_second)}"
+            f"{_rate(chosen.minibatch, chosen.samples_per_second)} on one GPU;"
+            f" {_rate(slower[0].minibatch, slower[0].samples_per_second)} is no faster"
         )
     rate = _rate(chosen.minibatch, chosen.samples_per_second)
     return "Candidates", f"{rate} on one GPU; no larger one was profiled{_largest(problem)}"

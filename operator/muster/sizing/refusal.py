@@ -42,7 +42,7 @@ def _bound(model: Model, nearest: State, cap: Cap, target: Target) -> tuple[str,
     wanted = _speedup(model, target)
     if wanted >= limit:
         ratio = text.percent(model.candidate.ratio)
-        bound = f"with an overhead of {ratio} of compute no number of GPUs is {text.number(limit)} times as fast as one"
+        bound = f"with an overhead of {ratio} of compute all GPUs together stay below {text.number(limit)} times one"
     else:
         bound = cap.message
     allowed = (nearest.gpus - wanted) / (nearest.gpus * (wanted - 1)) if wanted > 1 else 0.0

@@ -40,7 +40,9 @@ def test_a_speedup_goal_takes_the_fewest_gpus_that_reach_it(speedup, ratio, gpus
 
 
 def test_a_speedup_beyond_the_limit_of_the_overhead_is_refused_with_what_would_do():
-    with pytest.raises(Infeasible, match=r"no number of GPUs is 6 times.*With an overhead of at most") as refusal:
+    with pytest.raises(
+        Infeasible, match=r"all GPUs together stay below 6 times one.*With an overhead of at most"
+    ) as refusal:
         plan(report(point(64, 0.1, 0.02)), Goal(speedup="8"), limits(), None)
     assert refusal.value.reason == "SpeedupNotReached"
 
