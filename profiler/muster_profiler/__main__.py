@@ -26,6 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
     if not command:
         print("muster-profile: give the training command after --, like `run -- python train.py`", file=sys.stderr)
         return 2
+    folder = os.path.dirname(os.path.abspath(asked.report or "."))
+    if not os.access(folder, os.W_OK):
+        print("muster-profile: --report %s: %s is no folder to write into" % (asked.report, folder), file=sys.stderr)
+        return 2
     if asked.front == "entry":
         command = [sys.executable, "-m", "muster_profiler.entry", *command, "$(MUSTER_MINIBATCH)"]
     options = profile.Options(

@@ -45,7 +45,7 @@ def _declared(name: str, mini_batch: int) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module and not module.startswith(str(error.name) + "."):
             raise
-        sys.exit("there is no module %s: is its directory on PYTHONPATH, or the working directory?" % module)
+        sys.exit("there is no module %s: its directory must be on PYTHONPATH, or be the working directory" % module)
     except AttributeError:
         sys.exit("the module %s has no function %s" % (module, function))
     return found(mini_batch)

@@ -13,6 +13,7 @@ from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
 from muster_profiler.points import caveats, own_batch, pass_samples, point, too_few
 from muster_profiler.progress import Tell
 from muster_profiler.report import FORMAT
+from muster_profiler.stages import MOST_DROPPED
 
 DEFAULT_CANDIDATES = (32, 64, 128, 256)
 """Where nobody gave any: a start, from which a search goes on."""
@@ -286,11 +287,15 @@ class Profile:
         self, mini_batch: int | None, left: int, settings: Mapping[str, Any], before: process.Outcome
     ) -> tuple[process.Outcome, dict[str, Any]]:
         """The script is short: try once more, with blocks that its length allows."""
-        iterations = before.results[0]["iterations"]
+        iterations, dropped = before.results[0]["iterations"], min(MOST_DROPPED, 2 * before.results[0]["loaderWorkers"])
         short = max(1, iterations // 6)
-        fewer = {"warmup_steps": short, "settle": False, "block": min(3, short), "steps": 2 * short, "most_steps": 0}
+        block = max(min(3, short), dropped)
+        room = iterations - SHORTEST - short - trial.Settings.memory_steps
+        steps = block * max(2, room // (2 * (block + max(1, dropped))))
+        fewer = {"warmup_steps": short, "settle": False, "block": block, "steps": steps, "most_steps": 0}
         again = self._trial(mini_batch, left, dict(settings, **fewer))
-        self._warn("ScriptEndsEarly", "The script ended after %d iterations: fewer were timed." % iterations)
+        at = " at a mini-batch of %d" % mini_batch if mini_batch else ""
+        self._warn("ScriptEndsEarly", "The script ended after %d iterations%s: fewer were timed." % (iterations, at))
         outcome = again if again.results and _both(again.results[0]) else before
         return outcome, outcome.results[0]
 

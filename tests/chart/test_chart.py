@@ -1,5 +1,6 @@
 """The chart as rendered: what it asks for, what it allows, and what it refuses."""
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def test_every_value_is_described() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["replica=2", "replicas=0", "image.tagg=dev", "log.format=xml", "namespaces={Team_A}", "settings.write_rate=1"],
+    ["replica=2", "replicas=0", "image.tagg=dev", "log.format=xml", "namespaces={Team_A}", "settings.NOPE=1"],
 )
 def test_a_value_that_the_chart_does_not_know_is_refused(helm: Helm, value: str) -> None:
     done = helm("template", "muster", str(CHART), "--set", value)
@@ -67,6 +68,16 @@ def test_the_operator_understands_every_setting_of_the_chart(render: Render, val
     known = {f"MUSTER_{name.upper()}" for name in Settings.model_fields}
     assert set(given) - known == set()
     Settings.from_environment(given)
+
+
+OF_OTHER_VALUES = {"NAMESPACES", "PROFILER_IMAGE", "LOG_FORMAT", "LOG_LEVEL", "METRICS_PORT", "HEALTH_PORT"}
+OF_OTHER_VALUES |= {"LEADER_ELECT", "LEASE_NAME", "LEASE_NAMESPACE", "KUBECONFIG", "CONTEXT"}
+
+
+def test_every_setting_that_no_value_makes_can_be_given() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    known = {name.upper() for name in Settings.model_fields}
+    assert set(schema["properties"]["settings"]["propertyNames"]["enum"]) == known - OF_OTHER_VALUES
 
 
 def test_the_images_are_those_of_the_values(render: Render) -> None:

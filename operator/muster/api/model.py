@@ -63,6 +63,9 @@ def dotted(loc: Loc) -> str:
 def complaint(problem: ErrorDetails) -> str:
     """What is wrong, for a user: pydantic's words without those of Python."""
     said = _PLAIN.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+    given = problem.get("input")
+    if problem["type"] == "string_type" and isinstance(given, (bool, int, float)):
+        said += f': write it in quotes, "{str(given).lower()}"'
     return said[:1].lower() + said[1:]
 
 

@@ -151,8 +151,10 @@ def _parsed(content: str) -> Report | str:
         return f"it is no JSON ({error})" if isinstance(error, ValueError) else "it is nested too deeply"
     if not isinstance(raw, dict):
         return "it is no JSON object"
-    if raw.get("format") != FORMAT:
-        return f"its format is {str(raw.get('format'))[:80]!r}, this version of Muster reads {FORMAT!r}"
+    if "format" not in raw:
+        return f"it has no format, which is {FORMAT!r} in a report"
+    if raw["format"] != FORMAT:
+        return f"its format is {str(raw['format'])[:80]!r}, this version of Muster reads {FORMAT!r}"
     try:
         return Report.model_validate(raw)
     except ValidationError as error:

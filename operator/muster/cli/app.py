@@ -171,7 +171,7 @@ def explain(job: Name, namespace: Namespace = None, context: Context = None, kub
 def logs(
     job: Name,
     role: Annotated[
-        str | None, typer.Option(help="worker, server, chief, evaluator, scheduler or profiler. Default: all.")
+        str | None, typer.Option(help="worker, server, chief, evaluator, scheduler, profiler or peer. Default: all.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the pods end.")] = False,
     namespace: Namespace = None,

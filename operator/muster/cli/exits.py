@@ -19,3 +19,8 @@ class Exit(Exception):
     def __init__(self, code: Code, message: str = "") -> None:
         super().__init__(message)
         self.code, self.message = code, message
+
+
+def why(error: Exception) -> str:
+    """What went wrong, without Python's number and path before it."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)

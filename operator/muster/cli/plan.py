@@ -18,7 +18,7 @@ from muster.api.model import complaint, dotted
 from muster.api.report import Report
 from muster.api.status import Choice, Plan
 from muster.cli import manifest
-from muster.cli.exits import Code, Exit
+from muster.cli.exits import Code, Exit, why
 from muster.cli.explain import sentence
 from muster.sizing import CannotFit, Infeasible, Limits, text
 
@@ -53,6 +53,8 @@ def run(
         if plot is not None:
             _draw(report, job.spec, limits, plans[job.name], plot)
     _print(plans, output)
+    if plot is not None and output == "table":
+        print(f"the curves behind it are in {plot}")
 
 
 def read_report(text: str, where: str) -> Report:
@@ -68,7 +70,7 @@ def read_runs(path: Path) -> list[Run]:
     try:
         return TypeAdapter(list[Run]).validate_python(yaml.safe_load(path.read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Exit(Code.USAGE, f"{path}: {error}") from None
+        raise Exit(Code.USAGE, f"{path}: {why(error)}") from None
     except ValidationError as error:
         raise Exit(Code.USAGE, "\n".join(f"{path}: {_problem(each)}" for each in error.errors())) from None
 
@@ -132,7 +134,7 @@ def _report(job: manifest.Manifest, profile: Path | None, config_maps: dict[str,
         try:
             return read_report(profile.read_text(), str(profile))
         except (OSError, UnicodeDecodeError) as error:
-            raise Exit(Code.USAGE, f"{profile}: {error}") from None
+            raise Exit(Code.USAGE, f"{profile}: {why(error)}") from None
     name = job.spec.profile.config_map_name
     if name is None or REPORT_KEY not in config_maps.get(name, {}):
         raise Exit(
@@ -151,7 +153,7 @@ def _draw(report: Report, spec: TrainingJobSpec, limits: Limits, plan: Plan, pat
     try:
         plots.draw(report, spec.goal, limits, plan, path)
     except (OSError, ValueError) as error:
-        raise Exit(Code.USAGE, f"{path}: {error}") from None
+        raise Exit(Code.USAGE, f"--plot {path}: {why(error)}") from None
 
 
 def _print(plans: dict[str, Plan], output: str) -> None:

@@ -104,7 +104,7 @@ def table(report: Report) -> Table:
 
 
 def _row(point: Point) -> tuple[str, ...]:
-    memory = text.size(point.memory.peak_bytes) if point.memory else ""
+    memory = text.size(point.memory.peak_bytes) if point.memory else "not known" if point.fits else ""
     remark = point.problem or ("" if point.fits else "does not fit")
     if point.compute_time is None or point.overhead_time is None:
         return (str(point.mini_batch), "", "", "", "", memory, remark)

@@ -21,6 +21,7 @@ from muster.cluster.errors import ApiError, Conflict, NotFound, Rejected, Transi
 from muster.cluster.throttle import TokenBucket
 from muster.cluster.views import training_container
 from muster.jobs import conditions
+from muster.jobs.model import Role
 
 _LOOK_SECONDS = 2.0
 _LOG_LINES, _LOG_BYTES = 10_000, 16 * 2**20
@@ -156,6 +157,8 @@ def explain(place: Place, name: str) -> None:
 
 def logs(place: Place, name: str, *, role: str | None, follow: bool) -> None:
     """Print the logs of a job's pods."""
+    if role is not None and role not in set(Role):
+        raise Exit(Code.USAGE, f"--role {role}: there are {', '.join(Role)}")
 
     async def task(session: Session) -> None:
         if follow:

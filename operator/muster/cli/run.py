@@ -13,17 +13,19 @@ from muster.api import report_log
 from muster.api.job import Profile, ProfileSource
 from muster.api.status import ConditionType, TrainingJobStatus
 from muster.cli import manifest
-from muster.cli.exits import Code, Exit
+from muster.cli.exits import Code, Exit, why
 from muster.cli.explain import sentences
 from muster.cli.terminal import Terminal
 from muster.jobs import conditions
 from muster.jobs.model import Event, Job, Pod, Role
 from muster.jobs.reasons import Reason
 from muster.jobs.settings import Settings
+from muster.local import devices
 from muster.local.container import left_out
 from muster.local.machine import log_of
 from muster.local.ports import AddressBook
 from muster.local.process import termination_log
+from muster.sizing import text
 
 _PROFILE = "given-profile"
 
@@ -31,6 +33,8 @@ _PROFILE = "given-profile"
 def run(filename: Path, *, directory: Path | None, profile: Path | None, logs: Path) -> None:
     """Run every TrainingJob of the file, one after the other."""
     documents = manifest.load(filename)
+    if directory is not None and not directory.is_dir():
+        raise Exit(Code.USAGE, f"--directory {directory}: there is no such folder to run in")
     config_maps = dict(documents.config_maps)
     if profile is not None:
         config_maps[_PROFILE] = {"report.json": _text(profile)}
@@ -38,7 +42,7 @@ def run(filename: Path, *, directory: Path | None, profile: Path | None, logs: P
         signal.signal(signal_, _interrupt)
     for one in documents.jobs:
         spec = one.spec
-        _check_commands(one)
+        _check_roles(one)
         if profile is not None:
             given = Profile(source=ProfileSource.CONFIG_MAP, config_map_name=_PROFILE)
             spec = spec.model_copy(update={"profile": given})
@@ -121,13 +125,20 @@ class Narrator(Terminal):
             self.plain(f"  - {each}")
 
 
-def _check_commands(job: manifest.Manifest) -> None:
-    roles = {name: getattr(job.spec, name) for name in ("worker", "server", "chief", "evaluator")}
-    for name, role in roles.items():
-        if role is not None and not role.template.training_container.get("command"):
-            where = f"spec.{name}.template.spec.containers[{role.template.training_container['name']}].command"
-            message = f"{job.name}: {where} is missing: write what the image's entrypoint runs, which is not known here"
+def _check_roles(job: manifest.Manifest) -> None:
+    """What would never start here is told before anything is."""
+    there = len(devices.gpus())
+    for name in ("worker", "server", "chief", "evaluator"):
+        role = getattr(job.spec, name)
+        if role is None:
+            continue
+        where = f"{job.name}: spec.{name}.template.spec.containers[{role.template.training_container['name']}]"
+        if not role.template.training_container.get("command"):
+            message = f"{where}.command is missing: write what the image's entrypoint runs, which is not known here"
             raise Exit(Code.USAGE, message)
+        if (wanted := role.template.gpus) > there:
+            message = f"{where}.resources asks for {text.count(wanted, 'GPU')}, and this machine has {there or 'none'}"
+            raise Exit(Code.INFEASIBLE, f"{message}: leave them out to run the job here all the same")
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -141,7 +152,7 @@ def _fresh(folder: Path) -> Path:
         for old in (*folder.glob("*.log"), *folder.glob("*.termination")):
             old.unlink()
     except OSError as error:
-        raise Exit(Code.USAGE, f"{folder}: {error.strerror}") from None
+        raise Exit(Code.USAGE, f"{folder}: {why(error)}") from None
     return folder
 
 
@@ -149,4 +160,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise Exit(Code.USAGE, f"{path}: {error}") from None
+        raise Exit(Code.USAGE, f"{path}: {why(error)}") from None

@@ -162,7 +162,7 @@ class Draft:
         else:
             limit = self.spec.run_policy.backoff_limit
             if self.status.restarts >= limit:
-                self.fail(Reason.BACKOFF_LIMIT_EXCEEDED, f"{failure.message}; {limit} restarts are the limit")
+                self.fail(Reason.BACKOFF_LIMIT_EXCEEDED, f"{failure.message}; runPolicy.backoffLimit is {limit}")
                 return False
             self.set(restarts=self.status.restarts + 1)
             tries = self.status.restarts
