@@ -8,12 +8,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 
-from muster_profiler import command, convolutions, network, process, search, trial
+from muster_profiler import command, convolutions, network, process, search, stages, trial
 from muster_profiler.failures import OUT_OF_MEMORY, Failure, Problem
 from muster_profiler.points import caveats, own_batch, pass_samples, point, too_few
 from muster_profiler.progress import Tell
 from muster_profiler.report import FORMAT
-from muster_profiler.stages import MOST_DROPPED
 
 DEFAULT_CANDIDATES = (32, 64, 128, 256)
 """Where nobody gave any: a start, from which a search goes on."""
@@ -287,13 +286,8 @@ class Profile:
         self, mini_batch: int | None, left: int, settings: Mapping[str, Any], before: process.Outcome
     ) -> tuple[process.Outcome, dict[str, Any]]:
         """The script is short: try once more, with blocks that its length allows."""
-        iterations, dropped = before.results[0]["iterations"], min(MOST_DROPPED, 2 * before.results[0]["loaderWorkers"])
-        short = max(1, iterations // 6)
-        block = max(min(3, short), dropped)
-        room = iterations - SHORTEST - short - trial.Settings.memory_steps
-        steps = block * max(2, room // (2 * (block + max(1, dropped))))
-        fewer = {"warmup_steps": short, "settle": False, "block": block, "steps": steps, "most_steps": 0}
-        again = self._trial(mini_batch, left, dict(settings, **fewer))
+        iterations, workers = before.results[0]["iterations"], before.results[0]["loaderWorkers"]
+        again = self._trial(mini_batch, left, dict(settings, **stages.within(iterations, workers)))
         at = " at a mini-batch of %d" % mini_batch if mini_batch else ""
         self._warn("ScriptEndsEarly", "The script ended after %d iterations%s: fewer were timed." % (iterations, at))
         outcome = again if again.results and _both(again.results[0]) else before

@@ -5,11 +5,12 @@ batches that lie on it already, and the estimate. A stage is (mode, iterations, 
 from __future__ import annotations
 
 import statistics
-from typing import Iterator, Protocol
+from typing import Any, Iterator, Protocol
 
 from muster_profiler.estimate import EACH
 from muster_profiler.frameworks import Framework
 from muster_profiler.repeats import Repeats
+from muster_profiler.schedule import FIRST
 from muster_profiler.trial import CONVOLUTIONS, ESTIMATE, FROZEN, MEMORY, NATURAL, RESIDENT, WARM, Settings
 
 WINDOW = 6
@@ -53,6 +54,16 @@ def stages(seen: Seen) -> Iterator[tuple[str, int, int]]:
         yield from _timed_pairs(seen, FROZEN, RESIDENT, 15)
     if settings.estimate and seen.repeats.outlines:
         yield ESTIMATE, EACH * (1 + len(settings.estimate)), 0
+
+
+def within(iterations: int, loader_workers: int) -> dict[str, Any]:
+    """Settings whose stages fit, memory included, into a script of so few iterations, if two pairs of blocks do."""
+    dropped = max(1, min(MOST_DROPPED, 2 * loader_workers))
+    warm = max(1, iterations // 6)
+    block = max(min(3, warm), dropped)
+    room = iterations - 2 * FIRST - warm - Settings.memory_steps
+    pairs = max(2, room // (2 * (block + dropped)))
+    return {"warmup_steps": warm, "settle": False, "block": block, "steps": pairs * block, "most_steps": 0}
 
 
 def _warm_up(seen: Seen) -> Iterator[tuple[str, int, int]]:

@@ -7,6 +7,7 @@ import pytest
 from muster_profiler import trial
 from muster_profiler.agent import Agent, Stop
 from muster_profiler.points import point
+from muster_profiler.stages import within
 from profiler.canned import MS, outcome
 from profiler.made_up import Device, Script, Source
 
@@ -45,6 +46,17 @@ def test_batches_lie_on_the_device_before_the_first_iteration_with_them_is_timed
     script.train()
 
     assert {cycle[3] for cycle in result()["cycles"] if cycle[0] == "resident"} == {105 * MS}
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_script_of_few_iterations_has_room_for_all_stages(made, epochs):
+    script, result = made(**within(epochs * 50 - 1, 0))
+    script.train(epochs)
+
+    modes = [cycle[0] for cycle in result()["cycles"]]
+    assert {"natural", "frozen", "memory"} <= set(modes)
+    assert modes.count("natural") >= 10 * epochs
+    assert "optimizerStepBytes" in result()["memory"]
 
 
 def test_batches_that_find_no_room_on_the_device_cost_only_the_copy_s_time(made):

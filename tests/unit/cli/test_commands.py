@@ -124,7 +124,7 @@ def test_a_plot_that_cannot_be_written_is_refused_by_name(
     ("change", "code", "told"),
     [
         ({"goal": {"speedup": "5000"}}, 3, "The goal of 5000 times one GPU is not met"),
-        ({"goal": {"speedup": 5}}, 2, "spec.goal.speedup: input should be a valid string"),
+        ({"goal": {"speedup": 5}}, 2, 'spec.goal.speedup: input should be a valid string: write it in quotes, "5"'),
         ({"gaol": {}}, 2, "did you mean goal?"),
     ],
 )
@@ -196,7 +196,7 @@ def test_plan_without_a_profile_says_how_to_get_one(muster: Muster, tmp_path: Pa
     assert "muster profile" in done.stderr
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": "muster.dev/profile/v2"}', "\x00\xff"])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "muster.dev/profile/v2"}', "\x00\xff"])
 def test_a_report_that_is_none_is_refused_by_name(muster: Muster, tmp_path: Path, report: Path, content: str) -> None:
     report.write_bytes(content.encode("latin-1"))
     done = muster("plan", "-f", write(tmp_path, job("bad", "true", profile=None)), "--profile", report)
@@ -210,6 +210,42 @@ def test_a_command_of_the_cluster_without_one_says_so(muster: Muster, tmp_path: 
     assert done.code == 1
     assert f"no way to a cluster: there is no kubeconfig {tmp_path / 'none'}" in done.stderr
     assert "--kubeconfig" in done.stderr
+
+
+def test_logs_of_a_role_that_there_is_not_names_those_there_are(muster: Muster) -> None:
+    done = muster("logs", "job", "--role", "master")
+    assert done.code == 2
+    assert "--role master: there are profiler, peer, scheduler, server, worker, chief, evaluator" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("container", "more", "code", "told"),
+    [
+        ({}, ("--directory", "/nowhere"), 2, "--directory /nowhere: there is no such folder"),
+        ({"resources": {"limits": {"nvidia.com/gpu": 2}}}, (), 3, "asks for 2 GPUs, and this machine has none"),
+    ],
+)
+def test_what_could_never_start_on_this_machine_is_told_at_once(
+    muster: Muster,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    container: dict[str, Any],
+    more: tuple[str, ...],
+    code: int,
+    told: str,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    manifest = job("never", "true", profile=None)
+    manifest["spec"]["worker"]["template"]["spec"]["containers"][0].update(container)
+    done = muster("run", "-f", write(tmp_path, manifest), "--logs", tmp_path / "logs", *more)
+    assert done.code == code
+    assert told in done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_told_before_anything_is_profiled(muster: Muster, tmp_path: Path) -> None:
+    done = muster("profile", "--report", tmp_path / "none" / "report.json", "--", "false")
+    assert done.code == 2
+    assert done.stderr.strip().endswith(f"{tmp_path / 'none'} is no folder to write into")
 
 
 def test_the_operator_names_a_setting_that_is_wrong(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
