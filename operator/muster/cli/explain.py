@@ -21,7 +21,9 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
     yield _choice("{} workers", plan.workers, f"{_lemma_1(spec.scaling)}, for {_goal(spec.goal)}")
     if spec.server is not None:
         yield _choice(
-            "{} parameter servers", plan.servers, f"Lemma 2, servers >= 2 S_p N_w / (B T_C){_links(spec, profile)}"
+            "{} parameter servers",
+            plan.servers,
+            f"Lemma 2, servers for N_w workers >= 2 S_p N_w / (B T_C){_links(spec, profile)}",
         )
     if plan.convolution is not None and plan.convolution.message:
         yield f"Convolutions: {sentence(plan.convolution.message)}"
@@ -43,7 +45,7 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
 def _lemma_1(scaling: Scaling) -> str:
     if scaling == Scaling.WEAK:
         return "Lemma 1 for workers that load their own data (Weak): only an exchange that nothing hides costs speed"
-    return "Lemma 1, efficiency = (1 + R) / (1 + G R)"
+    return "Lemma 1, efficiency of G GPUs = (1 + R) / (1 + G R)"
 
 
 def _times(speedup: str) -> str:

@@ -141,7 +141,7 @@ def _of_batch(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
     if candidate.point is not None and not candidate.point.steady:
         yield _warn(
             "NotSteady",
-            f"The iterations at mini-batch {candidate.minibatch} never became steady: so the plan is uncertain.",
+            f"The iterations at mini-batch {candidate.minibatch} never became steady, so the plan is uncertain.",
         )
 
 
