@@ -37,7 +37,10 @@ class Reason(StrEnum):
     PROFILE_RETRY = "ProfileRetry", "The profiling pod ended without a report; another one follows."
     PROFILED = "Profiled", "The profile is in the status."
     REPORT_UNREADABLE = "ReportUnreadable", "There is no profile report where one should be, or it breaks the format."
-    PROFILING_FAILED = "ProfilingFailed", "The profiling pod failed, no mini-batch could be measured, or no report was found in time."
+    PROFILING_FAILED = (
+        "ProfilingFailed",
+        "The profiling pod failed, measured no mini-batch, or no report was found in time.",
+    )
     COMMAND_MISSING = (
         "CommandMissing",
         "The training container has no command, and an image's entrypoint cannot be wrapped.",

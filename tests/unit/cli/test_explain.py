@@ -24,7 +24,10 @@ def said(measured: Report, **spec: object) -> list[str]:
 
 @pytest.mark.parametrize(
     ("scaling", "rule"),
-    [("Strong", "Lemma 1, efficiency of G GPUs = (1 + R) / (1 + G R)"), ("Weak", "only an exchange that nothing hides costs")],
+    [
+        ("Strong", "Lemma 1, efficiency of G GPUs = (1 + R) / (1 + G R)"),
+        ("Weak", "only an exchange that nothing hides costs"),
+    ],
 )
 def test_the_workers_rule_is_that_of_the_scaling(scaling, rule):
     (workers,) = (each for each in said(SHARED, scaling=scaling) if "Lemma 1" in each and "workers" in each)
