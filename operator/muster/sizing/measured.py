@@ -33,6 +33,8 @@ NAMES = {
 }
 SIZES, OF_ONE_KIND = 3, 2
 """The fewest sizes beyond one GPU, and how many of them must be of the plan's kind: one is left out and predicted."""
+_APART = 4
+"""Times, of the two predictions of an iteration."""
 _DESCRIBED = ("ParameterServers", "AllReduce", "OtherMiniBatch")
 """Alternatives whose exchange the laws know."""
 
@@ -66,10 +68,11 @@ def plan_measured(
         message=f"{NAMES[name]}, fitted to {text.count(len(runs), 'run')} and the profile, {message}{_nodes(asked)}.",
         rules=planned.predicted,
     )
+    predicted = forecast.of(asked)
     changed = {
-        "predicted": forecast.of(asked),
+        "predicted": predicted,
         "alternatives": [_alternative(one, evidence, asked, forecast) for one in planned.alternatives],
-        "warnings": [*_goal(problem, decision, evidence, forecast), *_others(planned)],
+        "warnings": [*_goal(problem, decision, evidence, forecast), *_strangers(predicted, planned), *_others(planned)],
     }
     return MeasuredPlan(**{**dict(planned), **changed}, fit=fit)
 
@@ -241,6 +244,18 @@ def _told(states: Sequence[State], evidence: Evidence, forecast: Forecast) -> li
     """The states that the law can tell, as it has them."""
     known = [state for state in states if evidence.tells(evidence.configuration(state))]
     return forecast.moved(known, [evidence.configuration(state) for state in known])
+
+
+def _strangers(predicted: Prediction, planned: Plan) -> Sequence[PlanWarning]:
+    """Where runs and profile are so far apart that they may not belong together."""
+    runs, rules = (each.iteration_time_microseconds for each in (predicted, planned.predicted))
+    if max(runs, rules) <= _APART * min(runs, rules):
+        return []
+    message = (
+        f"By the runs an iteration takes {text.seconds(runs / 1e6)}, by the profile and the rules"
+        f" {text.seconds(rules / 1e6)}: unless the network explains it, they are of different scripts or devices."
+    )
+    return [PlanWarning(reason="RunsDisagree", message=message)]
 
 
 def _others(planned: Plan) -> list[PlanWarning]:

@@ -240,3 +240,10 @@ def test_a_speedup_goal_is_judged_by_the_runs_too():
     found = plan_measured(REPORT, Goal(speedup="4"), ALL_REDUCE, None, runs)
     assert found.workers.value == 4
     assert any("6 workers would meet it" in warning.message for warning in found.warnings)
+
+
+@pytest.mark.parametrize(("times", "warns"), [(1, False), (50, True)])
+def test_runs_of_another_script_than_the_profile_are_warned_of(times, warns):
+    runs = ring_runs(lambda batch, *_: times * compute(batch))
+    found = plan_measured(REPORT, GOAL, ALL_REDUCE, None, runs)
+    assert ("RunsDisagree" in [warning.reason for warning in found.warnings]) == warns
