@@ -45,10 +45,10 @@ class ReplicaStatus(Tolerant):
         description="Indexes that are done in the present attempt, as 0,3-5; remembered when their pods are gone.",
     )
 
-    @computed_field(description="ready/desired: a printer column shows one field.")  # type: ignore[prop-decorator]
+    @computed_field(description="Ready or done, of those desired: 3/4. A printer column shows one field.")  # type: ignore[prop-decorator]
     @property
     def summary(self) -> Annotated[str, Field(max_length=16)]:
-        return f"{self.ready}/{self.desired}"
+        return f"{min(self.ready + self.succeeded, self.desired)}/{self.desired}"
 
 
 class DeviceStatus(Tolerant):
