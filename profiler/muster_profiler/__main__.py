@@ -26,9 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not command:
         print("muster-profile: give the training command after --, like `run -- python train.py`", file=sys.stderr)
         return 2
-    folder = os.path.dirname(os.path.abspath(asked.report or "."))
-    if not os.access(folder, os.W_OK):
-        print("muster-profile: --report %s: %s is no folder to write into" % (asked.report, folder), file=sys.stderr)
+    if asked.report and not _writable(asked.report):
+        print("muster-profile: --report %s: there is no file that could be written" % asked.report, file=sys.stderr)
         return 2
     if asked.front == "entry":
         command = [sys.executable, "-m", "muster_profiler.entry", *command, "$(MUSTER_MINIBATCH)"]
@@ -166,6 +165,12 @@ def _fail(termination_log: str | None, problem: Problem) -> int:
     sys.stdout.flush()
     print("muster-profile: %s: %s" % (problem.reason, problem.message), file=sys.stderr, flush=True)
     return 1
+
+
+def _writable(path: str) -> bool:
+    if os.path.exists(path):
+        return not os.path.isdir(path) and os.access(path, os.W_OK)
+    return os.access(os.path.dirname(os.path.abspath(path)), os.W_OK)
 
 
 def _write(path: str | None, content: str) -> None:

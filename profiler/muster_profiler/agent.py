@@ -311,6 +311,7 @@ class Agent:
                 "loaderBatchSize": self.source.batch_size if self.source else None,
                 "passSamples": self.repeats.pass_samples(),
                 "loaderWorkers": self.source.workers if self.source else 0,
+                "prefetched": self.prefetched(),
                 "samples": self.repeats.samples,
                 "collateNanoseconds": self.collates if not self.prefetched() else [],
                 "updateNanoseconds": [framework.nanoseconds(a, b, 0) for a, b in self.updates] if whole else [],

@@ -286,8 +286,8 @@ class Profile:
         self, mini_batch: int | None, left: int, settings: Mapping[str, Any], before: process.Outcome
     ) -> tuple[process.Outcome, dict[str, Any]]:
         """The script is short: try once more, with blocks that its length allows."""
-        iterations, workers = before.results[0]["iterations"], before.results[0]["loaderWorkers"]
-        again = self._trial(mini_batch, left, dict(settings, **stages.within(iterations, workers)))
+        iterations, prefetched = before.results[0]["iterations"], before.results[0]["prefetched"]
+        again = self._trial(mini_batch, left, dict(settings, **stages.within(iterations, prefetched)))
         at = " at a mini-batch of %d" % mini_batch if mini_batch else ""
         self._warn("ScriptEndsEarly", "The script ended after %d iterations%s: fewer were timed." % (iterations, at))
         outcome = again if again.results and _both(again.results[0]) else before

@@ -56,9 +56,9 @@ def stages(seen: Seen) -> Iterator[tuple[str, int, int]]:
         yield ESTIMATE, EACH * (1 + len(settings.estimate)), 0
 
 
-def within(iterations: int, loader_workers: int) -> dict[str, Any]:
-    """Settings whose stages fit, memory included, into a script of so few iterations, if two pairs of blocks do."""
-    dropped = max(1, min(MOST_DROPPED, 2 * loader_workers))
+def within(iterations: int, prefetched: int) -> dict[str, Any]:
+    """Settings whose stages up to memory's fit into a script of so few iterations, if two pairs of blocks do."""
+    dropped = max(1, min(MOST_DROPPED, prefetched))
     warm = max(1, iterations // 6)
     block = max(min(3, warm), dropped)
     room = iterations - 2 * FIRST - warm - Settings.memory_steps

@@ -71,7 +71,7 @@ def test_the_operator_understands_every_setting_of_the_chart(render: Render, val
 
 
 OF_OTHER_VALUES = {"NAMESPACES", "PROFILER_IMAGE", "LOG_FORMAT", "LOG_LEVEL", "METRICS_PORT", "HEALTH_PORT"}
-OF_OTHER_VALUES |= {"LEADER_ELECT", "LEASE_NAME", "LEASE_NAMESPACE", "KUBECONFIG", "CONTEXT"}
+OF_OTHER_VALUES |= {"LEADER_ELECT", "LEASE_NAME", "LEASE_NAMESPACE", "KUBECONFIG", "CONTEXT", "IDENTITY"}
 
 
 def test_every_setting_that_no_value_makes_can_be_given() -> None:

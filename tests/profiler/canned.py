@@ -47,6 +47,7 @@ def result(**changes):
         "loaderBatchSize": 32,
         "passSamples": None,
         "loaderWorkers": 0,
+        "prefetched": 0,
         "samples": 32,
         "collateNanoseconds": [2 * MS] * 15,
         "updateNanoseconds": [5 * MS] * 18,

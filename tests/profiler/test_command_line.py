@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from muster.api import report_log
 from muster.api.report_log import ReportError
+from muster_profiler import profile
+from muster_profiler.__main__ import main
+from muster_profiler.failures import Problem
 from profiler.conftest import PROFILER, SCRIPTS, newest_only
 
 QUICK = ["--warmup-steps", "6", "--steps", "10"]
@@ -244,3 +247,22 @@ class TestInPod:
         with pytest.raises(ReportError, match=r"no Python 3\.9 or later") as caught:
             report_log.read(done.stdout, termination)
         assert caught.value.reason == "NoPython"
+
+
+@pytest.mark.parametrize(
+    ("report", "writable", "fits"),
+    [
+        (None, [], True),
+        ("report.json", ["/home/u"], True),
+        ("/dev/stdout", ["/dev/stdout"], True),
+        ("report.json", ["/home"], False),
+        ("/", ["/"], False),
+    ],
+)
+def test_only_a_report_that_was_asked_for_must_have_a_place(monkeypatch, capsys, report, writable, fits):
+    monkeypatch.setattr(os, "getcwd", lambda: "/home/u")
+    monkeypatch.setattr(os, "access", lambda path, _: path in writable)
+    monkeypatch.setattr(profile.Profile, "run", lambda _: (_ for _ in ()).throw(Problem("Profiled", "it began")))
+    status = main(["run", *(["--report", report] if report else []), "--", "train"])
+    assert status == (1 if fits else 2)
+    assert ("it began" if fits else "there is no file that could be written") in capsys.readouterr().err

@@ -111,8 +111,9 @@ class Life:
 
     async def quiet(self) -> None:
         """Wait until the operator has written nothing for two seconds."""
-        writes = -1
+        writes, end = -1, time.monotonic() + PATIENCE_SECONDS
         while writes != len(self.proxy.writes):
+            assert time.monotonic() < end, "the operator does not come to rest"
             writes = len(self.proxy.writes)
             await asyncio.sleep(2)
 

@@ -160,6 +160,9 @@ class Plan(Tolerant):
     workers: Choice
     servers: Choice
     gpus_per_worker: int = 0
+    one_gpu_mini_batch: int = Field(
+        0, description="The mini-batch that was chosen on one GPU; with strong scaling all of them share it out."
+    )
     global_batch: int = Field(0, description="Samples of one iteration on all GPUs together.")
     nodes: int | None = Field(None, description="The fewest nodes whose GPUs hold the workers.")
     convolution: ConvolutionPlan | None = None

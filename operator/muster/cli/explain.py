@@ -12,7 +12,7 @@ def sentences(spec: TrainingJobSpec, status: TrainingJobStatus) -> Iterator[str]
     """Of a job that has a profile and a plan; fewer where it has not."""
     profile, plan = status.profile, status.plan
     if profile is not None:
-        yield from _profile(profile, plan, spec)
+        yield from _profile(profile, plan)
     if plan is None:
         return
     yield _choice(
@@ -52,8 +52,8 @@ def _times(speedup: str) -> str:
     return "just" if speedup == "1" else f"{speedup} times"
 
 
-def _profile(profile: ProfileStatus, plan: Plan | None, spec: TrainingJobSpec) -> Iterator[str]:
-    point = _point(profile, plan, spec)
+def _profile(profile: ProfileStatus, plan: Plan | None) -> Iterator[str]:
+    point = _point(profile, plan)
     if point is None or point.compute_time_microseconds is None:
         return
     compute, overhead = point.compute_time_microseconds, point.overhead_time_microseconds or 0
@@ -65,15 +65,12 @@ def _profile(profile: ProfileStatus, plan: Plan | None, spec: TrainingJobSpec) -
     )
 
 
-def _point(profile: ProfileStatus, plan: Plan | None, spec: TrainingJobSpec) -> ProfilePoint | None:
-    """The measured mini-batch that the plan rests on: on one GPU, that is what all of them share out."""
+def _point(profile: ProfileStatus, plan: Plan | None) -> ProfilePoint | None:
+    """The measured mini-batch that the plan rests on, or the nearest to it."""
     timed = sorted((p for p in profile.points if p.fits and p.compute_time_microseconds), key=lambda p: p.mini_batch)
     if plan is None or not timed:
         return timed[-1] if timed else None
-    shared = spec.scaling == Scaling.STRONG and plan.mini_batch.limited_by not in ("User", "Script")
-    gpus = plan.workers.value * max(1, spec.worker.template.gpus)
-    wanted = plan.mini_batch.value * (gpus if shared else 1)
-    return min(timed, key=lambda point: abs(point.mini_batch - wanted))
+    return min(timed, key=lambda point: abs(point.mini_batch - plan.one_gpu_mini_batch))
 
 
 def _choice(what: str, choice: Choice, rule: str) -> str:

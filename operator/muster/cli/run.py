@@ -41,8 +41,9 @@ def run(filename: Path, *, directory: Path | None, profile: Path | None, logs: P
     for signal_ in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signal_, _interrupt)
     for one in documents.jobs:
-        spec = one.spec
         _check_roles(one)
+    for one in documents.jobs:
+        spec = one.spec
         if profile is not None:
             given = Profile(source=ProfileSource.CONFIG_MAP, config_map_name=_PROFILE)
             spec = spec.model_copy(update={"profile": given})
@@ -126,19 +127,20 @@ class Narrator(Terminal):
 
 
 def _check_roles(job: manifest.Manifest) -> None:
-    """What would never start here is told before anything is."""
-    there = len(devices.gpus())
+    """What could never start here is told before anything is started."""
+    wanted = 0
     for name in ("worker", "server", "chief", "evaluator"):
         role = getattr(job.spec, name)
         if role is None:
             continue
-        where = f"{job.name}: spec.{name}.template.spec.containers[{role.template.training_container['name']}]"
         if not role.template.training_container.get("command"):
-            message = f"{where}.command is missing: write what the image's entrypoint runs, which is not known here"
+            where = f"spec.{name}.template.spec.containers[{role.template.training_container['name']}].command"
+            message = f"{job.name}: {where} is missing: write what the image's entrypoint runs, which is not known here"
             raise Exit(Code.USAGE, message)
-        if (wanted := role.template.gpus) > there:
-            message = f"{where}.resources asks for {text.count(wanted, 'GPU')}, and this machine has {there or 'none'}"
-            raise Exit(Code.INFEASIBLE, f"{message}: leave them out to run the job here all the same")
+        wanted += (getattr(role, "replicas", 1) or 1) * role.template.gpus
+    if wanted > (there := len(devices.gpus()) if wanted else 0):
+        message = f"{job.name} asks for {text.count(wanted, 'GPU')} at least, and this machine has {there or 'none'}"
+        raise Exit(Code.INFEASIBLE, f"{message}: leave the GPUs out of its limits to run it here all the same")
 
 
 def _interrupt(*_: object) -> NoReturn:

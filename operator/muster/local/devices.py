@@ -1,5 +1,6 @@
 """What this machine has to give: its GPUs, processors and memory."""
 
+import itertools
 import os
 import subprocess
 
@@ -10,7 +11,8 @@ def gpus() -> tuple[str, ...]:
     """The GPUs that processes may be given: those of CUDA_VISIBLE_DEVICES where it is set, else all of the machine."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return tuple(filter(None, (name.strip() for name in visible.split(","))))
+        names = [name.strip() for name in visible.split(",")]
+        return tuple(itertools.takewhile(lambda name: name not in ("", "-1"), names))  # as CUDA reads it
     try:
         listed = subprocess.run(
             ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],

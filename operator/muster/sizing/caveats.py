@@ -55,12 +55,11 @@ def _of_counts(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
 
 def _of_nodes(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
     workers, limits = decision.state.workers, problem.limits
-    known = len(problem.inventory.nodes) if problem.inventory else workers
-    if not limits.uses_gpus and limits.workers is None and workers > known and limits.max_workers == Limits.max_workers:
+    if not limits.uses_gpus and limits.workers is None and workers > 1 and limits.max_workers >= Limits.max_workers:
         yield _warn(
             "RoomUnknown",
-            f"{workers} workers that ask for no GPU come on {text.count(known, 'node')}: whether those have the"
-            " processors and the memory is not counted. Set worker.maxReplicas.",
+            f"Whether there are processors and memory for {workers} workers without GPUs is not checked: only"
+            f" worker.maxReplicas, {limits.max_workers} here, bounds them.",
         )
     nodes = fewest_nodes(problem.limits, problem.inventory, workers)
     if nodes is not None and nodes > 1 and decision.model.exchange is Exchange.UNKNOWN:
@@ -130,7 +129,7 @@ def _of_batch(problem: Problem, decision: Decision) -> Iterator[PlanWarning]:
         yield _warn(
             "ProfiledOnCpu",
             f"The workers ask for GPUs, and the profile is of a CPU ({device.name}): no time in it is theirs. Profile"
-            " on such a GPU.",
+            " where there is such a GPU, and see that the script moves its model to it.",
         )
     if candidate.point is not None and candidate.point.overhead_time is None:
         yield _warn(

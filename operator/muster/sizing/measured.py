@@ -12,7 +12,7 @@ from muster.api.job import Goal
 from muster.api.measured import Fit, MeasuredPlan, Run
 from muster.api.report import Report
 from muster.api.status import Alternative, Plan, PlanWarning, Prediction
-from muster.sizing import text
+from muster.sizing import caveats, text
 from muster.sizing.goals import Target
 from muster.sizing.iteration import State
 from muster.sizing.joint import best_of
@@ -69,10 +69,11 @@ def plan_measured(
         rules=planned.predicted,
     )
     predicted = forecast.of(asked)
+    warnings = [*_goal(problem, decision, evidence, forecast), *_strangers(predicted, planned), *_others(planned)]
     changed = {
         "predicted": predicted,
         "alternatives": [_alternative(one, evidence, asked, forecast) for one in planned.alternatives],
-        "warnings": [*_goal(problem, decision, evidence, forecast), *_strangers(predicted, planned), *_others(planned)],
+        "warnings": warnings[: caveats.MOST],
     }
     return MeasuredPlan(**{**dict(planned), **changed}, fit=fit)
 
@@ -260,4 +261,4 @@ def _strangers(predicted: Prediction, planned: Plan) -> Sequence[PlanWarning]:
 
 def _others(planned: Plan) -> list[PlanWarning]:
     """The plan's warnings but that of its goal, which the law has judged."""
-    return [warning for warning in planned.warnings if warning.reason != "GoalNotMet"][:15]
+    return [warning for warning in planned.warnings if warning.reason != "GoalNotMet"]

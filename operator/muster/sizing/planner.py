@@ -40,6 +40,7 @@ def written(problem: Problem, decision: Decision, inputs: str) -> Plan:
         workers=reasons.workers(problem, decision),
         servers=reasons.servers(problem, decision),
         gpus_per_worker=limits.gpus_per_worker if limits.uses_gpus else 0,
+        one_gpu_mini_batch=decision.model.candidate.minibatch,
         global_batch=decision.state.minibatch * decision.state.gpus,
         nodes=fewest_nodes(limits, problem.inventory, decision.state.workers),
         convolution=convolution_plan(problem, decision),

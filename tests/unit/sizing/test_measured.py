@@ -247,3 +247,16 @@ def test_runs_of_another_script_than_the_profile_are_warned_of(times, warns):
     runs = ring_runs(lambda batch, *_: times * compute(batch))
     found = plan_measured(REPORT, GOAL, ALL_REDUCE, None, runs)
     assert ("RunsDisagree" in [warning.reason for warning in found.warnings]) == warns
+
+
+def test_no_more_is_warned_of_than_a_plan_can_hold():
+    warned = [{"reason": f"Reason{number}", "message": "x"} for number in range(20)]
+    found = plan_measured(
+        REPORT.model_copy(update={"warnings": report(point(32, 1.0, 0.0), warnings=warned).warnings}),
+        Goal(speedup="15"),
+        ALL_REDUCE,
+        None,
+        ring_runs(lambda batch, workers, _: compute(batch) * 50 * workers),
+    )
+    assert [warning.reason for warning in found.warnings[:2]] == ["GoalNotMet", "RunsDisagree"]
+    assert len(found.warnings) == 16
