@@ -45,7 +45,15 @@ def test_every_value_is_described() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["replica=2", "replicas=0", "image.tagg=dev", "log.format=xml", "namespaces={Team_A}", "settings.NOPE=1"],
+    [
+        "replica=2",
+        "replicas=0",
+        "image.tagg=dev",
+        "log.format=xml",
+        "namespaces={Team_A}",
+        "settings.write_rate=1",
+        "settings.NOPE=1",
+    ],
 )
 def test_a_value_that_the_chart_does_not_know_is_refused(helm: Helm, value: str) -> None:
     done = helm("template", "muster", str(CHART), "--set", value)

@@ -14,16 +14,17 @@ import pytest
 from chart.conftest import Render
 from muster_dev.cluster import Cluster
 from support.jobs import job, report_config_map
+from support.live import PATIENCE_SECONDS
 
 START = "import os; from muster.operator import run_operator; from muster.settings import Settings; "
 START += "run_operator(Settings.from_environment(os.environ))"
 
 
-def eventually(what: str, found: Callable[[], Any], seconds: float = 300) -> Any:
+def eventually(what: str, found: Callable[[], Any]) -> Any:
     """Polls until something is found."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE_SECONDS
     while not (seen := found()):
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"not within {PATIENCE_SECONDS} s: {what}"
         time.sleep(0.2)
     return seen
 

@@ -239,6 +239,8 @@ class TestKind:
     def test_a_pod_runs_where_its_gpus_are(self, kind_cluster: Cluster, namespace: str) -> None:
         kind_cluster.apply(gpu_pod("two", 2), namespace=namespace)
         kind_cluster.kubectl("wait", "--for=condition=Ready", "pod/two", "-n", namespace, "--timeout=180s")
+        node = kind_cluster.get("node", kind_cluster.get("pod", "two", namespace=namespace)["spec"]["nodeName"])
+        assert int(node["status"]["allocatable"]["nvidia.com/gpu"]) >= 2
 
     def test_a_pod_that_no_node_has_the_gpus_for_stays_pending(self, kind_cluster: Cluster, namespace: str) -> None:
         kind_cluster.apply(gpu_pod("greedy", 8), namespace=namespace)

@@ -15,6 +15,7 @@ from pathlib import Path
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["muster.operator"])
 
+_STOP_SECONDS = 120
 QUICK = {"metrics_port": 0, "health_port": 0, "count_interval_seconds": 0.1, "log_level": "info"}
 """Settings for tests: no ports, short waits."""
 
@@ -53,13 +54,13 @@ class OperatorProcess:
             with contextlib.suppress(ProcessLookupError):  # it has ended since
                 os.kill(self.pid, which)
 
-    async def stop(self, seconds: float = 120) -> int:
+    async def stop(self) -> int:
         """As the kubelet does; returns the exit code."""
         if self._process is None:
             return 0
         self._signal(signal.SIGTERM)
-        await asyncio.to_thread(self._process.join, seconds)
-        assert self._process.exitcode is not None, f"the operator did not stop within {seconds} s"
+        await asyncio.to_thread(self._process.join, _STOP_SECONDS)
+        assert self._process.exitcode is not None, f"the operator did not stop within {_STOP_SECONDS} s"
         return self._process.exitcode
 
     async def keep_alive(self) -> None:

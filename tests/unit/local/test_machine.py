@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from muster.api import labels
 from muster.api.status import TrainingJobStatus
@@ -124,6 +125,8 @@ def test_a_command_that_cannot_start_is_a_failed_pod(machine: Machine) -> None:
 def test_a_process_ends_with_what_it_started_and_its_output_does_not_hold_it_open(machine: Machine) -> None:
     machine.act(JOB, create("w-0", "setsid sleep 86391 & sleep 86391 & exit 0"))
     pods(machine, lambda seen: seen["w-0"].phase == "Succeeded")
+    left = [each for each in psutil.process_iter(["cmdline", "status"]) if "86391" in (each.info["cmdline"] or [])]
+    assert [each for each in left if each.info["status"] != psutil.STATUS_ZOMBIE] == []
 
 
 def test_a_report_that_is_not_there_is_a_problem_in_words(machine: Machine) -> None:
